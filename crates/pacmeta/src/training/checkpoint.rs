@@ -1,0 +1,198 @@
+//! Checkpoints: named tensors and a description of what they are, in one safetensors file.
+//!
+//! The file holds f32 or f64 tensors and, under the metadata key `pacmeta`, a JSON object
+//! `{"format": 1, "prior": {...}, "method"?: {...}, "standardisation"?: {...}, ...}`. A file without that key is fine: it
+//! may come from another program. This module knows about tensors and JSON only; what the tensors mean is decided by
+//! the priors. [`TrainingState`] uses the same file for the exact state of an unfinished run.
+//!
+//! The same content always gives the same bytes, and anything that is not exactly such a file is refused with the
+//! tensor and the reason. Reading allocates a small multiple of the file's size at most, whatever its header claims.
+
+mod safetensors_file;
+mod training_state;
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::training::files::{read_bounded, write_atomically};
+
+pub use training_state::TrainingState;
+pub(super) use training_state::{Verdict, judge};
+
+/// The version of the layout of the metadata.
+const FORMAT: u64 = 1;
+/// Larger files are refused before they are read; a model with a billion f64 parameters fits.
+pub(super) const MAX_BYTES: u64 = 1 << 33;
+
+/// How numbers are stored in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    /// 32-bit floating point.
+    F32,
+    /// 64-bit floating point.
+    F64,
+}
+
+/// A tensor with its name: row-major values, always widened to f64.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTensor {
+    /// The name, e.g. `mean.hidden.0.weight`.
+    pub name: String,
+    /// The shape; empty for a scalar.
+    pub shape: Vec<usize>,
+    /// The values, as many as the product of the shape.
+    pub values: Vec<f64>,
+}
+
+impl NamedTensor {
+    /// A tensor from its parts.
+    pub fn new(name: impl Into<String>, shape: impl Into<Vec<usize>>, values: impl Into<Vec<f64>>) -> Self {
+        Self {
+            name: name.into(),
+            shape: shape.into(),
+            values: values.into(),
+        }
+    }
+}
+
+/// The content of a checkpoint file.
+///
+/// ```
+/// use pacmeta::training::checkpoint::{Checkpoint, NamedTensor, Precision};
+///
+/// # fn main() -> pacmeta::Result<()> {
+/// let checkpoint = Checkpoint {
+///     tensors: vec![NamedTensor::new("mean.output.bias", [2], [0.5, -1.0])],
+///     precision: Precision::F64,
+///     metadata: Some(serde_json::json!({"prior": {"kind": "gaussian_process"}})),
+/// };
+/// let bytes = checkpoint.to_bytes()?;
+/// let back = Checkpoint::parse("prior.safetensors", &bytes)?;
+/// assert_eq!(back.tensors, checkpoint.tensors);
+/// assert_eq!(back.metadata.unwrap()["format"], 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// The tensors in the order of the file.
+    pub tensors: Vec<NamedTensor>,
+    /// How the numbers are stored; the wider one when a file mixes both.
+    pub precision: Precision,
+    /// The JSON object under `pacmeta`. `format` and `written_by` are set on writing, whatever stands there.
+    pub metadata: Option<Value>,
+}
+
+impl Checkpoint {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is not a checkpoint this version understands; the message says where and why.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let kind = std::fs::metadata(path).map_err(|source| Error::io("read", path, source))?;
+        if !kind.is_file() {
+            return Err(Error::input(
+                path.display(),
+                "expected a safetensors file, found a folder or a device",
+            ));
+        }
+        Self::parse(path.display(), &read_bounded(path, MAX_BYTES)?)
+    }
+
+    /// Reads the bytes of a file; `origin` names them in messages.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::read`].
+    pub fn parse(origin: impl std::fmt::Display, bytes: &[u8]) -> Result<Self> {
+        let origin = origin.to_string();
+        let checkpoint = safetensors_file::parse(&origin, bytes)?;
+        check_format(&origin, checkpoint.metadata.as_ref())?;
+        Ok(checkpoint)
+    }
+
+    /// The file as bytes. Equal content gives equal bytes.
+    ///
+    /// # Errors
+    /// When two tensors share a name, a shape does not match its values, a value is not finite in the chosen precision,
+    /// or the metadata is not a JSON object.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.to_bytes_for("checkpoint")
+    }
+
+    /// Writes the file, as a whole or not at all.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::to_bytes`], and when the file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        write_atomically(path, &self.to_bytes_for(&path.display().to_string())?)
+    }
+
+    /// The tensor of that name.
+    pub fn tensor(&self, name: &str) -> Option<&NamedTensor> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+
+    fn to_bytes_for(&self, origin: &str) -> Result<Vec<u8>> {
+        let metadata = self
+            .metadata
+            .clone()
+            .map(|metadata| metadata_text(origin, metadata))
+            .transpose()?;
+        let tensors: Vec<_> = self.tensors.iter().map(Into::into).collect();
+        safetensors_file::encode(origin, &tensors, self.precision, metadata)
+    }
+}
+
+/// The text of the metadata, signed with the format and the version of the writer.
+fn metadata_text(origin: &str, metadata: Value) -> Result<String> {
+    let Value::Object(mut object) = metadata else {
+        return Err(Error::input_at(origin, "metadata", "expected a JSON object"));
+    };
+    object.insert("format".into(), FORMAT.into());
+    object.insert(
+        "written_by".into(),
+        concat!("pacmeta ", env!("CARGO_PKG_VERSION")).into(),
+    );
+    Ok(canonical(Value::Object(object)))
+}
+
+/// JSON text with sorted keys, whichever map serde_json was built with.
+fn canonical(mut value: Value) -> String {
+    value.sort_all_objects();
+    value.to_string()
+}
+
+/// Refuses metadata of another format version.
+fn check_format(origin: &str, metadata: Option<&Value>) -> Result<()> {
+    const PLACE: &str = "metadata `pacmeta`";
+    let Some(metadata) = metadata else { return Ok(()) };
+    match metadata.get("format") {
+        Some(found) if found.as_u64() == Some(FORMAT) => Ok(()),
+        Some(found) => {
+            let writer = match metadata.get("written_by").and_then(Value::as_str) {
+                Some(writer) => format!("written by {writer}"),
+                None => "written by an unnamed version".into(),
+            };
+            Err(Error::input_at(
+                origin,
+                PLACE,
+                format!(
+                    "the file has format {found}, {writer}; pacmeta {} reads format {FORMAT}: update pacmeta",
+                    env!("CARGO_PKG_VERSION")
+                ),
+            ))
+        }
+        None => Err(Error::input_at(
+            origin,
+            PLACE,
+            format!("the key `format` is missing; expected an object with \"format\": {FORMAT}"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The exact state of a run after an iteration: parameters, optimiser moments, counters.
+//!
+//! Stored like any checkpoint, tensors prefixed `parameters.` and `optimiser.`, with
+//! `"training": {"iteration": _, "counters": {...}, "crc32c": "..."}` in the metadata. Numbers are stored without
+//! loss: in f32 when every value of the file is an f32, in f64 otherwise.
+//!
+//! The CRC-32C covers the content: the `training` object without the checksum (JSON, keys sorted), then for every tensor
+//! its name, its shape (each extent as u64) and its values (as f64), all little endian. A file that was damaged on disk
+//! is thus told from a whole one even where it still parses.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::safetensors_file::{self, TensorReference};
+use super::{Checkpoint, MAX_BYTES, NamedTensor, Precision, canonical, check_format, metadata_text};
+use crate::error::{Error, Result};
+use crate::training::files::{read_bounded, write_atomically};
+
+const PARAMETERS: &str = "parameters.";
+const OPTIMISER: &str = "optimiser.";
+
+/// Everything a run needs to continue as if it had never stopped. Randomness is keyed by the iteration and needs no
+/// state.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrainingState {
+    /// The number of finished iterations.
+    pub iteration: u64,
+    /// The parameters of the prior.
+    pub parameters: Vec<NamedTensor>,
+    /// The optimiser's moments by name, e.g. `first_moment`.
+    pub optimiser: Vec<(String, Vec<f64>)>,
+    /// Whole numbers the loop keeps, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl TrainingState {
+    /// The file as bytes. Equal states give equal bytes.
+    ///
+    /// # Errors
+    /// When names occur twice, a shape does not match its values or a value is not finite.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let parameters = self.parameters.iter().map(|tensor| TensorReference {
+            name: format!("{PARAMETERS}{}", tensor.name).into(),
+            ..tensor.into()
+        });
+        let optimiser = self.optimiser.iter().map(|(name, values)| TensorReference {
+            name: format!("{OPTIMISER}{name}").into(),
+            shape: vec![values.len()].into(),
+            values,
+        });
+        let tensors: Vec<_> = parameters.chain(optimiser).collect();
+
+        let counters: Map<String, Value> = self
+            .counters
+            .iter()
+            .map(|(name, &count)| (name.clone(), count.into()))
+            .collect();
+        let mut training = Map::new();
+        training.insert("iteration".into(), self.iteration.into());
+        training.insert("counters".into(), Value::Object(counters));
+        training.insert("crc32c".into(), checksum(&training, &tensors).into());
+
+        let is_f32 = |value: &f64| f64::from(*value as f32) == *value;
+        let narrow = tensors.iter().all(|tensor| tensor.values.iter().all(is_f32));
+        let precision = if narrow { Precision::F32 } else { Precision::F64 };
+        let origin = "training state";
+        let metadata = metadata_text(origin, serde_json::json!({ "training": training }))?;
+        safetensors_file::encode(origin, &tensors, precision, Some(metadata))
+    }
+
+    /// Writes the file, as a whole or not at all.
+    ///
+    /// # Errors
+    /// As [`TrainingState::to_bytes`], and when the file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_atomically(path, &self.to_bytes()?)
+    }
+
+    /// Reads and verifies a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no training state, or is damaged.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        Self::parse(path.display(), &read_bounded(path, MAX_BYTES)?)
+    }
+
+    /// Reads and verifies the bytes of a file; `origin` names them in messages.
+    ///
+    /// # Errors
+    /// As [`TrainingState::read`].
+    pub fn parse(origin: impl std::fmt::Display, bytes: &[u8]) -> Result<Self> {
+        match judge(&origin.to_string(), bytes)? {
+            Verdict::Whole(state) => Ok(state),
+            Verdict::Damaged(reason) => Err(reason),
+        }
+    }
+}
+
+/// What a file in the place of a training state turned out to be.
+pub(in crate::training) enum Verdict {
+    /// A training state, verified.
+    Whole(TrainingState),
+    /// Not a whole training state; an older one may serve.
+    Damaged(Error),
+}
+
+/// Verifies the bytes of a training state. A format of another version is an error rather than damage: falling back to
+/// an older file would throw away good work.
+pub(in crate::training) fn judge(origin: &str, bytes: &[u8]) -> Result<Verdict> {
+    let checkpoint = match safetensors_file::parse(origin, bytes) {
+        Ok(checkpoint) => checkpoint,
+        Err(reason) => return Ok(Verdict::Damaged(reason)),
+    };
+    check_format(origin, checkpoint.metadata.as_ref())?;
+    Ok(match verify(origin, checkpoint) {
+        Ok(state) => Verdict::Whole(state),
+        Err(reason) => Verdict::Damaged(reason),
+    })
+}
+
+fn verify(origin: &str, checkpoint: Checkpoint) -> Result<TrainingState> {
+    let refuse = |message: &str| Error::input_at(origin, "metadata `pacmeta`, key `training`", message);
+    let mut metadata = checkpoint.metadata.unwrap_or_default();
+    let Some(Value::Object(mut training)) = metadata.get_mut("training").map(Value::take) else {
+        return Err(refuse(
+            "is missing: this is a checkpoint of a prior, not the state of a run",
+        ));
+    };
+    let Some(Value::String(stored)) = training.remove("crc32c") else {
+        return Err(refuse("has no checksum `crc32c`"));
+    };
+    let tensors: Vec<_> = checkpoint.tensors.iter().map(Into::into).collect();
+    let computed = checksum(&training, &tensors);
+    if stored != computed {
+        return Err(refuse(&format!(
+            "the checksum is {stored}, the content gives {computed}: the file is damaged"
+        )));
+    }
+    let Some(iteration) = training.get("iteration").and_then(Value::as_u64) else {
+        return Err(refuse("expected a whole number under `iteration`"));
+    };
+    let mut state = TrainingState {
+        iteration,
+        ..TrainingState::default()
+    };
+    let counters = training.get("counters").and_then(Value::as_object);
+    for (name, count) in counters.ok_or_else(|| refuse("expected an object under `counters`"))? {
+        let Some(count) = count.as_u64() else {
+            return Err(refuse(&format!("counter `{name}` is not a whole number")));
+        };
+        state.counters.insert(name.clone(), count);
+    }
+    for tensor in checkpoint.tensors {
+        if let Some(name) = tensor.name.strip_prefix(PARAMETERS) {
+            state.parameters.push(NamedTensor {
+                name: name.to_owned(),
+                ..tensor
+            });
+        } else if let Some(name) = tensor.name.strip_prefix(OPTIMISER) {
+            state.optimiser.push((name.to_owned(), tensor.values));
+        } else {
+            return Err(Error::input_at(
+                origin,
+                format!("tensor `{}`", tensor.name),
+                format!("expected a name that starts with `{PARAMETERS}` or `{OPTIMISER}`"),
+            ));
+        }
+    }
+    Ok(state)
+}
+
+/// The checksum of the content, as eight hexadecimal digits.
+fn checksum(training: &Map<String, Value>, tensors: &[TensorReference<'_>]) -> String {
+    const VALUES_AT_ONCE: usize = 4096; // the checksum is fast on long slices only
+    let mut crc = crc32c::crc32c(canonical(Value::Object(training.clone())).as_bytes());
+    let mut buffer = Vec::with_capacity(8 * VALUES_AT_ONCE);
+    for tensor in tensors {
+        crc = crc32c::crc32c_append(crc, tensor.name.as_bytes());
+        for &extent in tensor.shape.iter() {
+            crc = crc32c::crc32c_append(crc, &(extent as u64).to_le_bytes());
+        }
+        for values in tensor.values.chunks(VALUES_AT_ONCE) {
+            buffer.clear();
+            values.iter().for_each(|value| buffer.extend(value.to_le_bytes()));
+            crc = crc32c::crc32c_append(crc, &buffer);
+        }
+    }
+    format!("{crc:08x}")
+}
