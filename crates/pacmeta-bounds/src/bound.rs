@@ -80,9 +80,7 @@ impl Bound {
     /// The bound: the sum of all terms, with the standard error of the estimated ones.
     #[must_use]
     pub fn total(&self) -> Estimate {
-        self.terms()
-            .into_iter()
-            .fold(0.0.into(), |sum: Estimate, (_, term)| sum.plus(term))
+        self.terms().into_iter().fold(0.0.into(), |sum: Estimate, (_, term)| sum.plus(term))
     }
 
     /// Standard error of the total; `None` if nothing in it was estimated.

@@ -42,9 +42,7 @@ impl HyperPosterior<'_> {
     /// [`BoundError::Dirac`] for a Dirac; variances that are not positive; locations that are not finite.
     pub fn kl(&self, hyper_prior_variance: f64) -> Result<f64, BoundError> {
         match *self {
-            Self::Dirac { .. } => Err(BoundError::Dirac {
-                what: "hyper-posterior",
-            }),
+            Self::Dirac { .. } => Err(BoundError::Dirac { what: "hyper-posterior" }),
             Self::Gaussian { location, variance } => {
                 gaussian_hyper_kl(location, variance, hyper_prior_variance)
             }
@@ -56,11 +54,7 @@ impl HyperPosterior<'_> {
 fn variance_excess(first: f64, second: f64) -> f64 {
     let excess = (first - second) / second;
     // excess rounds to -1 when the ratio is below machine precision; the logarithms apart are then exact enough.
-    let value = if excess > -0.5 {
-        excess - excess.ln_1p()
-    } else {
-        excess - (first.ln() - second.ln())
-    };
+    let value = if excess > -0.5 { excess - excess.ln_1p() } else { excess - (first.ln() - second.ln()) };
     value.max(0.0)
 }
 
@@ -80,10 +74,7 @@ pub fn gaussian_hyper_kl(
         quadratic += finite("a coordinate of the hyper-posterior", coordinate)?.powi(2);
     }
     let spread = 0.5 * location.len() as f64 * variance_excess(variance, hyper_prior_variance);
-    finite(
-        "the hyper-posterior's KL divergence",
-        spread + quadratic / (2.0 * hyper_prior_variance),
-    )
+    finite("the hyper-posterior's KL divergence", spread + quadratic / (2.0 * hyper_prior_variance))
 }
 
 /// KL(N(a, diag v) || N(b, diag w)).
@@ -103,11 +94,7 @@ pub fn diagonal_gaussian_kl(
         ("variances of the reference", reference_variance),
     ] {
         if list.len() != expected {
-            return Err(BoundError::LengthMismatch {
-                what,
-                expected,
-                given: list.len(),
-            });
+            return Err(BoundError::LengthMismatch { what, expected, given: list.len() });
         }
     }
     let mut sum = 0.0;
@@ -166,10 +153,7 @@ pub fn discrete_kl(masses: &[f64], reference: &[f64]) -> Result<f64, BoundError>
 pub fn discrete_dirac_kl(atom: usize, reference: &[f64]) -> Result<f64, BoundError> {
     check_distribution("the reference distribution", reference)?;
     match reference.get(atom) {
-        None => Err(BoundError::NoSuchAtom {
-            atom,
-            count: reference.len(),
-        }),
+        None => Err(BoundError::NoSuchAtom { atom, count: reference.len() }),
         Some(0.0) => Err(BoundError::NotAbsolutelyContinuous { atom }),
         Some(mass) => Ok((-mass.ln()).max(0.0)),
     }
@@ -224,16 +208,11 @@ mod tests {
         let (location, s2, sigma02) = ([0.7, -1.3], 0.4, 3.0);
         let expected: f64 = location.iter().map(|p| quadrature_kl(*p, s2, 0.0, sigma02)).sum();
         assert!((gaussian_hyper_kl(&location, s2, sigma02).unwrap() - expected).abs() < 1e-9);
-        let posterior = HyperPosterior::Gaussian {
-            location: &location,
-            variance: s2,
-        };
+        let posterior = HyperPosterior::Gaussian { location: &location, variance: s2 };
         assert!((posterior.kl(sigma02).unwrap() - expected).abs() < 1e-9);
 
         let (mean, variance, other, wide) = ([0.2, 1.0], [0.5, 2.0], [-0.4, 0.9], [1.5, 0.3]);
-        let expected: f64 = (0..2)
-            .map(|k| quadrature_kl(mean[k], variance[k], other[k], wide[k]))
-            .sum();
+        let expected: f64 = (0..2).map(|k| quadrature_kl(mean[k], variance[k], other[k], wide[k])).sum();
         assert!((diagonal_gaussian_kl(&mean, &variance, &other, &wide).unwrap() - expected).abs() < 1e-9);
     }
 
@@ -266,10 +245,7 @@ mod tests {
         let expected = 0.2 * (0.2_f64 / 0.5).ln() + 0.8 * (0.8_f64 / 0.25).ln();
         assert!((discrete_kl(&q, &p).unwrap() - expected).abs() < 1e-15);
         assert!((discrete_dirac_kl(1, &p).unwrap() - 4.0_f64.ln()).abs() < 1e-15);
-        assert_eq!(
-            discrete_kl(&[0.0, 1.0, 0.0], &p).unwrap(),
-            discrete_dirac_kl(1, &p).unwrap()
-        );
+        assert_eq!(discrete_kl(&[0.0, 1.0, 0.0], &p).unwrap(), discrete_dirac_kl(1, &p).unwrap());
         assert_eq!(discrete_dirac_kl(0, &[1.0]).unwrap(), 0.0);
     }
 
@@ -279,18 +255,9 @@ mod tests {
             discrete_kl(&[0.5, 0.5], &[1.0, 0.0]),
             Err(BoundError::NotAbsolutelyContinuous { atom: 1 })
         );
-        assert!(matches!(
-            discrete_kl(&[1.0], &[0.5, 0.5]),
-            Err(BoundError::LengthMismatch { .. })
-        ));
-        assert!(matches!(
-            discrete_kl(&[1.5, -0.5], &[0.5, 0.5]),
-            Err(BoundError::NotADistribution { .. })
-        ));
-        assert!(matches!(
-            discrete_kl(&[f64::NAN], &[1.0]),
-            Err(BoundError::NotADistribution { .. })
-        ));
+        assert!(matches!(discrete_kl(&[1.0], &[0.5, 0.5]), Err(BoundError::LengthMismatch { .. })));
+        assert!(matches!(discrete_kl(&[1.5, -0.5], &[0.5, 0.5]), Err(BoundError::NotADistribution { .. })));
+        assert!(matches!(discrete_kl(&[f64::NAN], &[1.0]), Err(BoundError::NotADistribution { .. })));
         assert!(matches!(
             discrete_dirac_kl(2, &[0.5, 0.5]),
             Err(BoundError::NoSuchAtom { atom: 2, count: 2 })
@@ -309,11 +276,7 @@ mod tests {
     fn the_gibbs_identity_equals_the_definition() {
         // Three hypotheses with losses l, prior p: Q = p exp(-alpha l)/Z.
         let (prior, losses, alpha) = ([0.2, 0.5, 0.3], [0.9, 0.1, 0.4], 3.0_f64);
-        let weights: Vec<f64> = prior
-            .iter()
-            .zip(losses)
-            .map(|(p, l)| p * (-alpha * l).exp())
-            .collect();
+        let weights: Vec<f64> = prior.iter().zip(losses).map(|(p, l)| p * (-alpha * l).exp()).collect();
         let z: f64 = weights.iter().sum();
         let q: Vec<f64> = weights.iter().map(|w| w / z).collect();
         let risk: f64 = q.iter().zip(losses).map(|(q, l)| q * l).sum();
@@ -321,9 +284,6 @@ mod tests {
         assert!((gibbs_kl(alpha, risk, z.ln()).unwrap() - expected).abs() < 1e-14);
         // Constant losses leave the prior: KL 0 up to rounding, never negative.
         assert_eq!(gibbs_kl(1e6, 0.3, -0.3e6 * (1.0 - 1e-15)).unwrap(), 0.0);
-        assert!(matches!(
-            gibbs_kl(1.0, 0.5, 0.0),
-            Err(BoundError::InconsistentGibbs { .. })
-        ));
+        assert!(matches!(gibbs_kl(1.0, 0.5, 0.0), Err(BoundError::InconsistentGibbs { .. })));
     }
 }

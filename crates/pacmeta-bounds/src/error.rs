@@ -209,20 +209,12 @@ pub enum BoundError {
 
 /// `value` if it is positive and finite.
 pub(crate) fn positive(what: &'static str, value: f64) -> Result<f64, BoundError> {
-    if value > 0.0 && value.is_finite() {
-        Ok(value)
-    } else {
-        Err(BoundError::NotPositive { what, value })
-    }
+    if value > 0.0 && value.is_finite() { Ok(value) } else { Err(BoundError::NotPositive { what, value }) }
 }
 
 /// `value` if it is finite.
 pub(crate) fn finite(what: &'static str, value: f64) -> Result<f64, BoundError> {
-    if value.is_finite() {
-        Ok(value)
-    } else {
-        Err(BoundError::NotFinite { what, value })
-    }
+    if value.is_finite() { Ok(value) } else { Err(BoundError::NotFinite { what, value }) }
 }
 
 /// `value` if it is finite and not negative.

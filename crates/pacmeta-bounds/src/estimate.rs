@@ -32,19 +32,13 @@ impl Estimate {
     /// A number without error.
     #[must_use]
     pub fn exact(value: f64) -> Self {
-        Self {
-            value,
-            standard_error: None,
-        }
+        Self { value, standard_error: None }
     }
 
     /// A Monte-Carlo value with its standard error.
     #[must_use]
     pub fn monte_carlo(value: f64, standard_error: f64) -> Self {
-        Self {
-            value,
-            standard_error: Some(standard_error),
-        }
+        Self { value, standard_error: Some(standard_error) }
     }
 
     /// The mean of draws and its standard error, `sqrt(sum (x - mean)^2 / (K (K - 1)))`.
@@ -53,10 +47,7 @@ impl Estimate {
     /// Fewer than two draws, or a draw that is not finite.
     pub fn mean_of(draws: &[f64]) -> Result<Self, BoundError> {
         if draws.len() < 2 {
-            return Err(BoundError::TooFewDraws {
-                what: "a mean",
-                draws: draws.len(),
-            });
+            return Err(BoundError::TooFewDraws { what: "a mean", draws: draws.len() });
         }
         for &draw in draws {
             finite("a draw", draw)?;
@@ -96,10 +87,7 @@ impl Estimate {
             (None, None) => None,
             (first, second) => Some(first.unwrap_or(0.0) + second.unwrap_or(0.0)),
         };
-        Self {
-            value: self.value + other.value,
-            standard_error,
-        }
+        Self { value: self.value + other.value, standard_error }
     }
 
     /// The same number, if it and its error are finite.
@@ -145,10 +133,7 @@ fn largest(values: &[f64]) -> Result<f64, BoundError> {
         largest = largest.max(finite("an exponent", value)?);
     }
     if values.is_empty() {
-        return Err(BoundError::TooFewDraws {
-            what: "a log-mean-exp",
-            draws: 0,
-        });
+        return Err(BoundError::TooFewDraws { what: "a log-mean-exp", draws: 0 });
     }
     Ok(largest)
 }
@@ -200,10 +185,7 @@ pub fn log_weighted_mean_exp(masses: &[f64], values: &[f64]) -> Result<f64, Boun
 /// Fewer than two draws, or a draw that is not finite.
 pub fn log_mean_exp_estimate(draws: &[f64]) -> Result<(Estimate, f64), BoundError> {
     if draws.len() < 2 {
-        return Err(BoundError::TooFewDraws {
-            what: "a log-mean-exp",
-            draws: draws.len(),
-        });
+        return Err(BoundError::TooFewDraws { what: "a log-mean-exp", draws: draws.len() });
     }
     let top = largest(draws)?;
     let weights = draws.iter().map(|draw| (draw - top).exp());
@@ -272,34 +254,20 @@ mod tests {
 
     #[test]
     fn errors_add_and_exact_numbers_stay_exact() {
-        let sum = Estimate::monte_carlo(1.0, 0.2)
-            .plus(Estimate::monte_carlo(2.0, 0.3))
-            .plus(4.0.into());
+        let sum = Estimate::monte_carlo(1.0, 0.2).plus(Estimate::monte_carlo(2.0, 0.3)).plus(4.0.into());
         assert_eq!(sum.value, 7.0);
         assert!((sum.standard_error.unwrap() - 0.5).abs() < 1e-15);
         let exact = Estimate::exact(1.0).plus(2.0.into()).scaled(-3.0);
         assert_eq!(exact.certainty(), Certainty::Guaranteed);
-        assert_eq!(
-            Estimate::monte_carlo(1.0, 0.2).scaled(-2.0).standard_error,
-            Some(0.4)
-        );
+        assert_eq!(Estimate::monte_carlo(1.0, 0.2).scaled(-2.0).standard_error, Some(0.4));
     }
 
     #[test]
     fn useless_draws_are_refused() {
         assert!(matches!(log_mean_exp(&[]), Err(BoundError::TooFewDraws { .. })));
-        assert!(matches!(
-            log_mean_exp(&[f64::NAN]),
-            Err(BoundError::NotFinite { .. })
-        ));
-        assert!(matches!(
-            log_mean_exp_estimate(&[1.0]),
-            Err(BoundError::TooFewDraws { .. })
-        ));
-        assert!(matches!(
-            Estimate::mean_of(&[1.0]),
-            Err(BoundError::TooFewDraws { .. })
-        ));
+        assert!(matches!(log_mean_exp(&[f64::NAN]), Err(BoundError::NotFinite { .. })));
+        assert!(matches!(log_mean_exp_estimate(&[1.0]), Err(BoundError::TooFewDraws { .. })));
+        assert!(matches!(Estimate::mean_of(&[1.0]), Err(BoundError::TooFewDraws { .. })));
         assert!(matches!(
             log_weighted_mean_exp(&[0.5, 0.6], &[0.0, 0.0]),
             Err(BoundError::NotADistribution { .. })

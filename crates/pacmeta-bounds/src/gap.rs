@@ -45,11 +45,7 @@ impl HyperPriorGap {
     /// The two environments are the same: exactly zero, at any lambda.
     #[must_use]
     pub fn identical() -> Self {
-        Self {
-            lambda: None,
-            value: 0.0.into(),
-            effective_draws: None,
-        }
+        Self { lambda: None, value: 0.0.into(), effective_draws: None }
     }
 
     /// By Monte Carlo over independent draws of priors from the hyper-prior.
@@ -62,11 +58,7 @@ impl HyperPriorGap {
         let exponents = Self::exponents(lambda, pairs)?;
         let (log_mean, effective) = log_mean_exp_estimate(&exponents)?;
         let value = log_mean.scaled(1.0 / lambda).checked("the gap")?;
-        Ok(Self {
-            lambda: Some(lambda),
-            value,
-            effective_draws: Some(effective),
-        })
+        Ok(Self { lambda: Some(lambda), value, effective_draws: Some(effective) })
     }
 
     /// Exactly, over a hyper-prior with finitely many priors of these masses.
@@ -76,11 +68,7 @@ impl HyperPriorGap {
     pub fn from_masses(lambda: f64, masses: &[f64], pairs: &[RiskPair]) -> Result<Self, BoundError> {
         let exponents = Self::exponents(lambda, pairs)?;
         let value = finite("the gap", log_weighted_mean_exp(masses, &exponents)? / lambda)?;
-        Ok(Self {
-            lambda: Some(lambda),
-            value: value.into(),
-            effective_draws: None,
-        })
+        Ok(Self { lambda: Some(lambda), value: value.into(), effective_draws: None })
     }
 
     fn exponents(lambda: f64, pairs: &[RiskPair]) -> Result<Vec<f64>, BoundError> {
@@ -138,13 +126,8 @@ impl RiskDifference {
             (None, None) => None,
             (first, second) => Some(first.unwrap_or(0.0).hypot(second.unwrap_or(0.0))),
         };
-        let value = Estimate {
-            value: target.value - observed.value,
-            standard_error,
-        };
-        Ok(Self {
-            value: value.checked("the difference of risks")?,
-        })
+        let value = Estimate { value: target.value - observed.value, standard_error };
+        Ok(Self { value: value.checked("the difference of risks")? })
     }
 
     /// From paired draws (the same prior and the same task distribution in both environments), whose differences
@@ -154,9 +137,7 @@ impl RiskDifference {
     /// Fewer than two pairs, or a risk that is not finite.
     pub fn from_pairs(pairs: &[RiskPair]) -> Result<Self, BoundError> {
         let differences: Vec<f64> = pairs.iter().map(RiskPair::difference).collect::<Result<_, _>>()?;
-        Ok(Self {
-            value: Estimate::mean_of(&differences)?,
-        })
+        Ok(Self { value: Estimate::mean_of(&differences)? })
     }
 
     /// The value and its standard error.
@@ -193,14 +174,8 @@ mod tests {
     #[test]
     fn identical_environments_have_no_gap() {
         let pairs = [pair(0.3, 0.3), pair(0.7, 0.7), pair(1e9, 1e9)];
-        assert_eq!(
-            HyperPriorGap::from_draws(50.0, &pairs).unwrap().value(),
-            Estimate::monte_carlo(0.0, 0.0)
-        );
-        assert_eq!(
-            RiskDifference::from_pairs(&pairs).unwrap().value(),
-            Estimate::monte_carlo(0.0, 0.0)
-        );
+        assert_eq!(HyperPriorGap::from_draws(50.0, &pairs).unwrap().value(), Estimate::monte_carlo(0.0, 0.0));
+        assert_eq!(RiskDifference::from_pairs(&pairs).unwrap().value(), Estimate::monte_carlo(0.0, 0.0));
         assert_eq!(HyperPriorGap::identical().value(), Estimate::exact(0.0));
         assert_eq!(RiskDifference::identical().value(), Estimate::exact(0.0));
         assert_eq!(
@@ -228,13 +203,7 @@ mod tests {
     fn a_gap_belongs_to_its_lambda() {
         let gap = HyperPriorGap::from_draws(2.0, &[pair(0.5, 0.2), pair(0.4, 0.3)]).unwrap();
         assert!(gap.at(2.0).is_ok());
-        assert_eq!(
-            gap.at(3.0),
-            Err(BoundError::GapLambda {
-                given: 2.0,
-                lambda: 3.0
-            })
-        );
+        assert_eq!(gap.at(3.0), Err(BoundError::GapLambda { given: 2.0, lambda: 3.0 }));
         assert!(HyperPriorGap::identical().at(3.0).is_ok());
         assert!(HyperPriorGap::from_draws(0.0, &[pair(0.5, 0.2), pair(0.4, 0.3)]).is_err());
         assert!(HyperPriorGap::from_draws(1.0, &[pair(f64::NAN, 0.2), pair(0.4, 0.3)]).is_err());

@@ -37,10 +37,7 @@ impl PacohTask {
     /// beta not positive, or a number that is not finite.
     pub fn w1(&self, beta: f64) -> Result<f64, BoundError> {
         positive("beta", beta)?;
-        finite(
-            "W_1",
-            -finite("the log partition function", self.log_partition)? / beta,
-        )
+        finite("W_1", -finite("the log partition function", self.log_partition)? / beta)
     }
 }
 
@@ -66,10 +63,7 @@ impl PacmamlTask {
         finite("the log partition function", self.log_partition)?;
         finite("a risk on the whole task", self.risk)?;
         finite("a risk on the subset", self.adapt_risk)?;
-        finite(
-            "W_2",
-            -self.log_partition / beta + self.risk - alpha / beta * self.adapt_risk,
-        )
+        finite("W_2", -self.log_partition / beta + self.risk - alpha / beta * self.adapt_risk)
     }
 }
 
@@ -124,10 +118,7 @@ fn hyper_prior_term(xi: f64, squared_norm: f64, hyper_prior_variance: f64) -> Re
     non_negative("xi", xi)?;
     non_negative("the squared norm of the parameters", squared_norm)?;
     positive("the hyper-prior's variance", hyper_prior_variance)?;
-    finite(
-        "the hyper-prior term",
-        xi * squared_norm / (2.0 * hyper_prior_variance),
-    )
+    finite("the hyper-prior term", xi * squared_norm / (2.0 * hyper_prior_variance))
 }
 
 /// PACOH's objective: mean W_1 + xi |theta|^2/(2 sigma0^2).
@@ -149,14 +140,7 @@ pub fn pacoh_objective(
         log_partition += task.w1(beta)? / tasks.len() as f64;
     }
     let hyper_prior = hyper_prior_term(xi, squared_norm, hyper_prior_variance)?;
-    Objective {
-        method: MetaMethod::Pacoh,
-        log_partition,
-        risk: 0.0,
-        adapt_risk: 0.0,
-        hyper_prior,
-    }
-    .checked()
+    Objective { method: MetaMethod::Pacoh, log_partition, risk: 0.0, adapt_risk: 0.0, hyper_prior }.checked()
 }
 
 /// PACMAML's objective: mean W_2 + xi |theta|^2/(2 sigma0^2).
@@ -183,14 +167,7 @@ pub fn pacmaml_objective(
         adapt_risk -= alpha / beta * task.adapt_risk / n;
     }
     let hyper_prior = hyper_prior_term(xi, squared_norm, hyper_prior_variance)?;
-    Objective {
-        method: MetaMethod::Pacmaml,
-        log_partition,
-        risk,
-        adapt_risk,
-        hyper_prior,
-    }
-    .checked()
+    Objective { method: MetaMethod::Pacmaml, log_partition, risk, adapt_risk, hyper_prior }.checked()
 }
 
 #[cfg(test)]
@@ -205,11 +182,7 @@ mod tests {
 
     /// Posterior and log Z of a Gibbs posterior on three hypotheses.
     fn gibbs(temperature: f64, losses: [f64; 3]) -> (Vec<f64>, f64) {
-        let weights: Vec<f64> = PRIOR
-            .iter()
-            .zip(losses)
-            .map(|(p, l)| p * (-temperature * l).exp())
-            .collect();
+        let weights: Vec<f64> = PRIOR.iter().zip(losses).map(|(p, l)| p * (-temperature * l).exp()).collect();
         let z: f64 = weights.iter().sum();
         (weights.iter().map(|weight| weight / z).collect(), z.ln())
     }
@@ -227,11 +200,7 @@ mod tests {
 
         let (q, log_partition) = gibbs(alpha, SUBSET);
         let expected = risk(&q, WHOLE) + discrete_kl(&q, &PRIOR).unwrap() / beta;
-        let task = PacmamlTask {
-            log_partition,
-            risk: risk(&q, WHOLE),
-            adapt_risk: risk(&q, SUBSET),
-        };
+        let task = PacmamlTask { log_partition, risk: risk(&q, WHOLE), adapt_risk: risk(&q, SUBSET) };
         assert!((task.w2(alpha, beta).unwrap() - expected).abs() < 1e-14);
         let through_identity = task.risk + gibbs_kl(alpha, task.adapt_risk, log_partition).unwrap() / beta;
         assert!((task.w2(alpha, beta).unwrap() - through_identity).abs() < 1e-14);
@@ -242,11 +211,7 @@ mod tests {
         let beta = 5.0;
         let (q, log_partition) = gibbs(beta, WHOLE);
         let whole = risk(&q, WHOLE);
-        let pacmaml = PacmamlTask {
-            log_partition,
-            risk: whole,
-            adapt_risk: whole,
-        };
+        let pacmaml = PacmamlTask { log_partition, risk: whole, adapt_risk: whole };
         let first = pacoh_objective(beta, 0.1, &[PacohTask { log_partition }], 4.0, 3.0).unwrap();
         let second = pacmaml_objective(beta, beta, 0.1, &[pacmaml], 4.0, 3.0).unwrap();
         assert!((first.total() - second.total()).abs() < 1e-14);
@@ -255,16 +220,8 @@ mod tests {
     #[test]
     fn terms_add_up_and_carry_their_names() {
         let tasks = [
-            PacmamlTask {
-                log_partition: -1.0,
-                risk: 0.4,
-                adapt_risk: 0.2,
-            },
-            PacmamlTask {
-                log_partition: -2.0,
-                risk: 0.6,
-                adapt_risk: 0.1,
-            },
+            PacmamlTask { log_partition: -1.0, risk: 0.4, adapt_risk: 0.2 },
+            PacmamlTask { log_partition: -2.0, risk: 0.6, adapt_risk: 0.1 },
         ];
         let objective = pacmaml_objective(2.0, 10.0, 0.05, &tasks, 8.0, 2.0).unwrap();
         assert!((objective.log_partition - 0.15).abs() < 1e-15);
@@ -285,23 +242,8 @@ mod tests {
         assert!(pacoh_objective(1.0, -0.1, &[task], 1.0, 1.0).is_err());
         assert!(pacoh_objective(1.0, 0.1, &[task], -1.0, 1.0).is_err());
         assert!(pacoh_objective(1.0, 0.1, &[task], 1.0, 0.0).is_err());
-        assert!(
-            pacoh_objective(
-                1.0,
-                0.1,
-                &[PacohTask {
-                    log_partition: f64::NAN
-                }],
-                1.0,
-                1.0
-            )
-            .is_err()
-        );
-        let broken = PacmamlTask {
-            log_partition: -1.0,
-            risk: f64::INFINITY,
-            adapt_risk: 0.0,
-        };
+        assert!(pacoh_objective(1.0, 0.1, &[PacohTask { log_partition: f64::NAN }], 1.0, 1.0).is_err());
+        let broken = PacmamlTask { log_partition: -1.0, risk: f64::INFINITY, adapt_risk: 0.0 };
         assert!(pacmaml_objective(1.0, 1.0, 0.1, &[broken], 1.0, 1.0).is_err());
     }
 }

@@ -128,21 +128,13 @@ impl AveragedPsi {
     ) -> Result<Self, BoundError> {
         let (temperature, exponents) = Self::exponents(temperature, power, log_moments)?;
         let value = log_weighted_mean_exp(masses, &exponents)? / power as f64;
-        Ok(Self {
-            temperature,
-            power,
-            value: value.into(),
-            effective_draws: None,
-        })
+        Ok(Self { temperature, power, value: value.into(), effective_draws: None })
     }
 
     fn exponents(temperature: f64, power: usize, log_moments: &[f64]) -> Result<(f64, Vec<f64>), BoundError> {
         positive("the temperature of psi", temperature)?;
         if power == 0 {
-            return Err(BoundError::NotPositive {
-                what: "the power inside the average",
-                value: 0.0,
-            });
+            return Err(BoundError::NotPositive { what: "the power inside the average", value: 0.0 });
         }
         let exponents = log_moments.iter().map(|psi| psi * power as f64).collect();
         Ok((temperature, exponents))
@@ -194,10 +186,7 @@ impl Psi {
             Self::NonNegative { second_moment } => {
                 t * t * non_negative("the second moment", second_moment)? / 2.0
             }
-            Self::Uniform {
-                temperature: known,
-                value,
-            } => {
+            Self::Uniform { temperature: known, value } => {
                 same_temperature(known, t)?;
                 non_negative("psi", value)?
             }
@@ -229,11 +218,7 @@ impl Psi {
             // A product n * m that overflows cannot be reached by any power.
             let needed = needed.unwrap_or(usize::MAX);
             if power < needed {
-                return Err(BoundError::PsiPower {
-                    what,
-                    needed,
-                    given: power,
-                });
+                return Err(BoundError::PsiPower { what, needed, given: power });
             }
         }
         self.at(temperature)
@@ -302,12 +287,7 @@ impl JointPsi {
             return Err(BoundError::NoTasks);
         }
         let log_moment = non_negative("the joint log-moment", log_moment)?.into();
-        Ok(Self {
-            beta,
-            tasks,
-            log_moment,
-            effective_draws: None,
-        })
+        Ok(Self { beta, tasks, log_moment, effective_draws: None })
     }
 
     /// The log-moment and its standard error.
@@ -326,12 +306,7 @@ impl JointPsi {
     pub(crate) fn part(&self, beta: f64, tasks: usize) -> Result<Estimate, BoundError> {
         if tasks != self.tasks || same_temperature(self.beta, beta).is_err() {
             let (given_beta, given_tasks) = (self.beta, self.tasks);
-            return Err(BoundError::JointPsiMismatch {
-                given_beta,
-                given_tasks,
-                beta,
-                tasks,
-            });
+            return Err(BoundError::JointPsiMismatch { given_beta, given_tasks, beta, tasks });
         }
         Ok(self.log_moment.scaled(1.0 / (tasks as f64 * beta)))
     }
@@ -348,10 +323,8 @@ pub fn log_moment_from_losses(temperature: f64, losses: &[f64]) -> Result<Estima
     let exponents: Vec<f64> = losses.iter().map(|loss| temperature * (mean - loss)).collect();
     let value = log_mean_exp(&exponents)?;
     // Influence of one example on t mean(l) + log mean exp(-t l).
-    let influence: Vec<f64> = exponents
-        .iter()
-        .map(|exponent| -exponent + (exponent - value).exp() - 1.0)
-        .collect();
+    let influence: Vec<f64> =
+        exponents.iter().map(|exponent| -exponent + (exponent - value).exp() - 1.0).collect();
     let error = Estimate::mean_of(&influence)?.standard_error.unwrap_or(0.0);
     Estimate::monte_carlo(value, error).checked("psi")
 }

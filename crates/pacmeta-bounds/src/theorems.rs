@@ -58,11 +58,7 @@ impl TaskTerms {
     /// Exact numbers can be given as they are, estimates as [`Estimate`].
     #[must_use]
     pub fn new(empirical_risk: impl Into<Estimate>, kl: impl Into<Estimate>, size: usize) -> Self {
-        Self {
-            empirical_risk: empirical_risk.into(),
-            kl: kl.into(),
-            size,
-        }
+        Self { empirical_risk: empirical_risk.into(), kl: kl.into(), size }
     }
 
     fn check(&self, task: usize) -> Result<(), BoundError> {
@@ -176,14 +172,7 @@ pub fn theorem_2(
     tasks: &[TaskTerms],
     hyper_kl: impl Into<Estimate>,
 ) -> Result<Bound, BoundError> {
-    meta_bound(
-        Theorem::OneEnvironment,
-        settings,
-        tasks,
-        hyper_kl.into(),
-        2.0,
-        0.0.into(),
-    )
+    meta_bound(Theorem::OneEnvironment, settings, tasks, hyper_kl.into(), 2.0, 0.0.into())
 }
 
 /// Theorem 3, meta-learning with two environments: Theorem 2 plus the gap over the hyper-prior. Psi2 is about the
@@ -201,14 +190,7 @@ pub fn theorem_3(
     sizes.check()?;
     require_uniform(&settings.task_psi)?;
     let gap = gap.at(settings.lambda)?;
-    meta_bound(
-        Theorem::TwoEnvironments,
-        settings,
-        tasks,
-        hyper_kl.into(),
-        2.0,
-        gap,
-    )
+    meta_bound(Theorem::TwoEnvironments, settings, tasks, hyper_kl.into(), 2.0, gap)
 }
 
 /// The corollary of Theorem 3: the gap as a difference of risks, or the smaller of both forms.
@@ -229,20 +211,10 @@ pub fn corollary(
     sizes.check()?;
     let (gap, events) = match gap {
         CorollaryGap::Difference(difference) => (difference.value(), 2.0),
-        CorollaryGap::Smaller {
-            hyper_prior,
-            difference,
-        } => {
+        CorollaryGap::Smaller { hyper_prior, difference } => {
             require_uniform(&settings.task_psi)?;
             let (first, second) = (hyper_prior.at(settings.lambda)?, difference.value());
-            (
-                if first.value <= second.value {
-                    first
-                } else {
-                    second
-                },
-                3.0,
-            )
+            (if first.value <= second.value { first } else { second }, 3.0)
         }
     };
     meta_bound(Theorem::Corollary, settings, tasks, hyper_kl.into(), events, gap)
@@ -262,22 +234,11 @@ pub fn theorem_4(
     for (index, task) in tasks.iter().enumerate() {
         if task.adapt_size > task.terms.size {
             let (adapt_size, size) = (task.adapt_size, task.terms.size);
-            return Err(BoundError::SubsetTooLarge {
-                task: index,
-                adapt_size,
-                size,
-            });
+            return Err(BoundError::SubsetTooLarge { task: index, adapt_size, size });
         }
     }
     let terms: Vec<TaskTerms> = tasks.iter().map(|task| task.terms).collect();
-    meta_bound(
-        Theorem::Subsampling,
-        settings,
-        &terms,
-        hyper_kl.into(),
-        2.0,
-        0.0.into(),
-    )
+    meta_bound(Theorem::Subsampling, settings, &terms, hyper_kl.into(), 2.0, 0.0.into())
 }
 
 fn require_uniform(psi: &Psi) -> Result<(), BoundError> {
@@ -296,9 +257,7 @@ fn meta_bound(
     events: f64,
     gap: Estimate,
 ) -> Result<Bound, BoundError> {
-    let MetaSettings {
-        beta, lambda, delta, ..
-    } = *settings;
+    let MetaSettings { beta, lambda, delta, .. } = *settings;
     let count = tasks.len();
     let n = count as f64;
     let xi = xi(lambda, beta, count)?;
@@ -307,9 +266,7 @@ fn meta_bound(
         task.check(index)?;
     }
     let mean = |term: fn(&TaskTerms) -> Estimate| {
-        tasks.iter().fold(Estimate::exact(0.0), |sum, task| {
-            sum.plus(term(task).scaled(1.0 / n))
-        })
+        tasks.iter().fold(Estimate::exact(0.0), |sum, task| sum.plus(term(task).scaled(1.0 / n)))
     };
     Bound {
         theorem,
@@ -319,10 +276,7 @@ fn meta_bound(
         hyper_kl: hyper_kl.scaled(xi),
         confidence: (xi * log_events(events, delta)?).into(),
         psi1: psi1_part(&settings.example_psi, beta, tasks)?,
-        psi2: settings
-            .task_psi
-            .at_power("psi2", lambda / n, Some(count))?
-            .scaled(n / lambda),
+        psi2: settings.task_psi.at_power("psi2", lambda / n, Some(count))?.scaled(n / lambda),
         gap,
     }
     .checked()
@@ -334,11 +288,7 @@ fn psi1_part(example_psi: &ExamplePsi, beta: f64, tasks: &[TaskTerms]) -> Result
     if let ExamplePsi::PerTask(list) = example_psi
         && list.len() != count
     {
-        return Err(BoundError::LengthMismatch {
-            what: "psi1 per task",
-            expected: count,
-            given: list.len(),
-        });
+        return Err(BoundError::LengthMismatch { what: "psi1 per task", expected: count, given: list.len() });
     }
     let mut sum = Estimate::exact(0.0);
     for (index, task) in tasks.iter().enumerate() {

@@ -26,15 +26,8 @@ fn the_power_must_be_inside_the_average_over_hypotheses() {
     let (masses, log_moments) = ([1.0 - mass, mass], [0.0, fair_psi(beta / 2.0)]);
     let average = |power| AveragedPsi::from_masses(beta / 2.0, power, &masses, &log_moments).unwrap();
     let bound = |power| {
-        let settings = SupervisedSettings {
-            beta,
-            delta: DELTA,
-            psi: Psi::Averaged(average(power)),
-        };
-        theorem_1(
-            &settings,
-            &TaskTerms::new(0.0, discrete_dirac_kl(1, &masses).unwrap(), 2),
-        )
+        let settings = SupervisedSettings { beta, delta: DELTA, psi: Psi::Averaged(average(power)) };
+        theorem_1(&settings, &TaskTerms::new(0.0, discrete_dirac_kl(1, &masses).unwrap(), 2))
     };
     let valid = bound(2).unwrap();
     assert!(valid.total().value > 0.5);
@@ -54,28 +47,17 @@ fn the_product_over_tasks_must_be_inside_the_average_over_priors() {
     let moment: f64 = 1.0 - mass + mass * (2.0 * fair_psi(beta)).exp();
     let tasks = [TaskTerms::new(0.0, 0.0, 1); 2];
     let bound = |example_psi| {
-        let settings = MetaSettings {
-            beta,
-            lambda: 1e12,
-            delta: DELTA,
-            example_psi,
-            task_psi: CONSTANT,
-        };
+        let settings = MetaSettings { beta, lambda: 1e12, delta: DELTA, example_psi, task_psi: CONSTANT };
         theorem_2(&settings, &tasks, discrete_dirac_kl(1, &masses).unwrap())
     };
-    let joint = bound(pacmeta_bounds::ExamplePsi::Joint(
-        JointPsi::exact(beta, 2, moment.ln()).unwrap(),
-    ))
-    .unwrap();
+    let joint =
+        bound(pacmeta_bounds::ExamplePsi::Joint(JointPsi::exact(beta, 2, moment.ln()).unwrap())).unwrap();
     assert!(joint.total().value > 0.5);
     assert!(bound(Psi::Averaged(per_task(2)).into()).unwrap().total().value > 0.5);
     // Power m_i = 1 is what one task would need.
     let careless = joint.total().value - joint.psi1.value + per_task(1).value().value / beta;
     assert!(careless < 0.5, "{careless}");
-    assert!(matches!(
-        bound(Psi::Averaged(per_task(1)).into()),
-        Err(BoundError::PsiPower { needed: 2, .. })
-    ));
+    assert!(matches!(bound(Psi::Averaged(per_task(1)).into()), Err(BoundError::PsiPower { needed: 2, .. })));
 }
 
 /// Theorem 3 with one task. The rare prior has risk 0 or 1 on observed tasks, evenly, and risk 1 on target tasks. With
@@ -85,38 +67,17 @@ fn the_product_over_tasks_must_be_inside_the_average_over_priors() {
 fn an_averaged_psi2_breaks_theorem_3() {
     let (mass, lambda) = (1e-3, 2.0 * 1e3_f64.ln());
     let masses = [1.0 - mass, mass];
-    let pairs = [
-        RiskPair {
-            target: 0.0,
-            observed: 0.0,
-        },
-        RiskPair {
-            target: 1.0,
-            observed: 0.5,
-        },
-    ];
+    let pairs = [RiskPair { target: 0.0, observed: 0.0 }, RiskPair { target: 1.0, observed: 0.5 }];
     let gap = HyperPriorGap::from_masses(lambda, &masses, &pairs).unwrap();
     let average = AveragedPsi::from_masses(lambda, 1, &masses, &[0.0, fair_psi(lambda)]).unwrap();
     let bound = |task_psi| {
-        let settings = MetaSettings {
-            beta: 1e12,
-            lambda,
-            delta: DELTA,
-            example_psi: CONSTANT.into(),
-            task_psi,
-        };
-        let sizes = EnvironmentSizes {
-            observed: 8.0,
-            target: 2.0,
-        };
+        let settings =
+            MetaSettings { beta: 1e12, lambda, delta: DELTA, example_psi: CONSTANT.into(), task_psi };
+        let sizes = EnvironmentSizes { observed: 8.0, target: 2.0 };
         let kl = discrete_dirac_kl(1, &masses).unwrap();
         theorem_3(&settings, &[TaskTerms::new(0.0, 0.0, 8)], kl, sizes, &gap)
     };
-    let valid = bound(Psi::Uniform {
-        temperature: lambda,
-        value: fair_psi(lambda),
-    })
-    .unwrap();
+    let valid = bound(Psi::Uniform { temperature: lambda, value: fair_psi(lambda) }).unwrap();
     assert!(valid.total().value > 1.0);
     let careless = valid.total().value - valid.psi2.value + average.value().value / lambda;
     assert!(careless < 1.0, "{careless}");

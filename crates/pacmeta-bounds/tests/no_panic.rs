@@ -35,10 +35,8 @@ fn numbers() -> impl Strategy<Value = Vec<f64>> {
 }
 
 fn estimate() -> impl Strategy<Value = Estimate> {
-    (number(), prop::option::of(number())).prop_map(|(value, standard_error)| Estimate {
-        value,
-        standard_error,
-    })
+    (number(), prop::option::of(number()))
+        .prop_map(|(value, standard_error)| Estimate { value, standard_error })
 }
 
 fn size() -> impl Strategy<Value = usize> {
@@ -53,9 +51,7 @@ fn psi() -> impl Strategy<Value = Psi> {
         number().prop_map(|second_moment| Psi::NonNegative { second_moment }),
         (number(), number()).prop_map(|(temperature, value)| Psi::Uniform { temperature, value }),
         (number(), size(), numbers()).prop_filter_map("refused", |(temperature, power, values)| {
-            AveragedPsi::from_log_moments(temperature, power, &values)
-                .ok()
-                .map(Psi::Averaged)
+            AveragedPsi::from_log_moments(temperature, power, &values).ok().map(Psi::Averaged)
         }),
     ]
 }
@@ -65,9 +61,7 @@ fn example_psi() -> impl Strategy<Value = ExamplePsi> {
         psi().prop_map(ExamplePsi::Shared),
         prop::collection::vec(psi(), 0..4).prop_map(ExamplePsi::PerTask),
         (number(), 0..4_usize, numbers()).prop_filter_map("refused", |(beta, tasks, sums)| {
-            JointPsi::from_draws(beta, tasks, &sums)
-                .ok()
-                .map(ExamplePsi::Joint)
+            JointPsi::from_draws(beta, tasks, &sums).ok().map(ExamplePsi::Joint)
         }),
     ]
 }

@@ -27,17 +27,11 @@ use world::{
 #[test]
 fn bounds_hold_and_are_lost_without_divergences() {
     for (name, tally) in play(OVERFITTING, 1) {
-        assert!(
-            tally.rate(tally.failures) <= OVERFITTING.delta,
-            "{name}: {tally:?}"
-        );
+        assert!(tally.rate(tally.failures) <= OVERFITTING.delta, "{name}: {tally:?}");
         // Not vacuous: a 0/1 loss never exceeds 1.
         assert!(tally.total < 0.8 * tally.draws as f64, "{name}: {tally:?}");
         assert!(tally.slack < 0.3 * tally.draws as f64, "{name}: {tally:?}");
-        assert!(
-            tally.rate(tally.without_divergences) > OVERFITTING.delta,
-            "{name}: {tally:?}"
-        );
+        assert!(tally.rate(tally.without_divergences) > OVERFITTING.delta, "{name}: {tally:?}");
     }
 }
 
@@ -46,10 +40,7 @@ fn bounds_hold_for_the_worst_learner_and_are_lost_without_constants() {
     for (name, tally) in play(MALIGN, 2) {
         assert!(tally.rate(tally.failures) <= MALIGN.delta, "{name}: {tally:?}");
         assert!(tally.slack < 0.2 * tally.draws as f64, "{name}: {tally:?}");
-        assert!(
-            tally.rate(tally.without_constants) > MALIGN.delta,
-            "{name}: {tally:?}"
-        );
+        assert!(tally.rate(tally.without_constants) > MALIGN.delta, "{name}: {tally:?}");
     }
 }
 
@@ -95,11 +86,7 @@ fn theorem_1_fails_with_probability_at_most_delta() {
                 let t = beta / size as f64;
                 let psi =
                     AveragedPsi::from_masses(t, size, prior, &world::psi_of_hypotheses(theta, t)).unwrap();
-                let settings = SupervisedSettings {
-                    beta,
-                    delta,
-                    psi: Psi::Averaged(psi),
-                };
+                let settings = SupervisedSettings { beta, delta, psi: Psi::Averaged(psi) };
                 let risks = world::true_risk(theta);
                 let (mut failure, mut without_psi, mut without_confidence, mut everything) =
                     (0.0, 0.0, 0.0, 0.0);
@@ -116,10 +103,7 @@ fn theorem_1_fails_with_probability_at_most_delta() {
                     without_confidence +=
                         probability * f64::from(u8::from(risk > total - bound.confidence.value));
                 }
-                assert!(
-                    (everything - 1.0_f64).abs() < 1e-12,
-                    "data sets sum to {everything}"
-                );
+                assert!((everything - 1.0_f64).abs() < 1e-12, "data sets sum to {everything}");
                 assert!(failure <= delta, "theta {theta}, beta {beta}: {failure}");
                 largest = largest.max(failure);
                 largest_without_psi = largest_without_psi.max(without_psi);
@@ -136,10 +120,7 @@ fn exact_psi_is_below_the_closed_forms() {
     let unit = Psi::Bounded { low: 0.0, high: 1.0 };
     for t in [0.1, 0.5, 2.0, 10.0] {
         for (_, theta) in MIXED {
-            for (risk, psi) in world::true_risk(*theta)
-                .into_iter()
-                .zip(world::psi_of_hypotheses(*theta, t))
-            {
+            for (risk, psi) in world::true_risk(*theta).into_iter().zip(world::psi_of_hypotheses(*theta, t)) {
                 assert!(psi >= 0.0 && psi <= unit.at(t).unwrap().value);
                 assert!(psi <= Psi::NonNegative { second_moment: risk }.at(t).unwrap().value);
             }
@@ -158,25 +139,15 @@ fn exact_psi_is_below_the_closed_forms() {
 /// with power n m (Hölder), and the closed form.
 #[test]
 fn the_forms_of_psi1_are_ordered() {
-    let scenario = Scenario {
-        beta: 12.0,
-        tasks: 6,
-        ..OVERFITTING
-    };
+    let scenario = Scenario { beta: 12.0, tasks: 6, ..OVERFITTING };
     let observation = Observation::draw(scenario, 4, &mut ChaCha8Rng::seed_from_u64(5));
     let HyperPrior { priors, masses } = scenario.hyper_prior();
     let (size, t) = (4, 3.0);
-    let flat: Vec<f64> = priors
-        .iter()
-        .zip(&masses)
-        .flat_map(|(prior, mass)| prior.map(|p| p * mass))
-        .collect();
+    let flat: Vec<f64> =
+        priors.iter().zip(&masses).flat_map(|(prior, mass)| prior.map(|p| p * mass)).collect();
     let per_task = |power: usize| -> Vec<Psi> {
         let average = |&theta: &f64| {
-            let psi: Vec<f64> = priors
-                .iter()
-                .flat_map(|_| world::psi_of_hypotheses(theta, t))
-                .collect();
+            let psi: Vec<f64> = priors.iter().flat_map(|_| world::psi_of_hypotheses(theta, t)).collect();
             Psi::Averaged(AveragedPsi::from_masses(t, power, &flat, &psi).unwrap())
         };
         observation.coins.iter().map(average).collect()
@@ -184,42 +155,20 @@ fn the_forms_of_psi1_are_ordered() {
     let terms = observation.terms(&masses);
     let joint = observation.settings(Psi::Bounded { low: 0.0, high: 1.0 });
     let part = |example_psi: ExamplePsi| {
-        theorem_2(
-            &MetaSettings {
-                example_psi,
-                ..joint.clone()
-            },
-            &terms,
-            0.0,
-        )
-        .unwrap()
-        .psi1
-        .value
+        theorem_2(&MetaSettings { example_psi, ..joint.clone() }, &terms, 0.0).unwrap().psi1.value
     };
-    let printed: f64 = per_task(1)
-        .iter()
-        .map(|psi| psi.at(t).unwrap().value / t / 6.0)
-        .sum();
+    let printed: f64 = per_task(1).iter().map(|psi| psi.at(t).unwrap().value / t / 6.0).sum();
     let exact = part(joint.example_psi.clone());
     let holder = part(ExamplePsi::PerTask(per_task(size * 6)));
     let closed = part(Psi::Bounded { low: 0.0, high: 1.0 }.into());
-    assert!(
-        printed < exact && exact < holder && holder < closed,
-        "{printed} {exact} {holder} {closed}"
-    );
+    assert!(printed < exact && exact < holder && holder < closed, "{printed} {exact} {holder} {closed}");
 }
 
 /// A Monte-Carlo value is within four of its standard errors of the exact one, and the error is not a free pass.
 fn agrees(what: &str, estimate: Estimate, exact: f64) {
     let error = estimate.standard_error.unwrap();
-    assert!(
-        (estimate.value - exact).abs() <= 4.0 * error,
-        "{what}: {estimate} for {exact}"
-    );
-    assert!(
-        error > 0.0 && error < 0.1 * exact.abs(),
-        "{what}: {estimate} for {exact}"
-    );
+    assert!((estimate.value - exact).abs() <= 4.0 * error, "{what}: {estimate} for {exact}");
+    assert!(error > 0.0 && error < 0.1 * exact.abs(), "{what}: {estimate} for {exact}");
 }
 
 #[test]
@@ -232,36 +181,20 @@ fn monte_carlo_finds_the_exact_sums() {
     let psi = world::psi_of_hypotheses(theta, t);
 
     // Theorem 1: hypotheses from one prior.
-    let sample: Vec<f64> = (0..draws)
-        .map(|_| psi[world::draw_index(&priors[0], &mut generator)])
-        .collect();
-    let exact = AveragedPsi::from_masses(t, size, &priors[0], &psi)
-        .unwrap()
-        .value()
-        .value;
+    let sample: Vec<f64> = (0..draws).map(|_| psi[world::draw_index(&priors[0], &mut generator)]).collect();
+    let exact = AveragedPsi::from_masses(t, size, &priors[0], &psi).unwrap().value().value;
     let estimate = AveragedPsi::from_log_moments(t, size, &sample).unwrap();
     agrees("psi of theorem 1", estimate.value(), exact);
     assert!(estimate.effective_draws().unwrap() > 1000.0);
 
     // Psi1 of three tasks jointly: one prior, then one hypothesis for each task.
-    let scenario = Scenario {
-        tasks: 3,
-        beta,
-        ..OVERFITTING
-    };
+    let scenario = Scenario { tasks: 3, beta, ..OVERFITTING };
     let observation = Observation::draw(scenario, 4, &mut generator);
-    let tables: Vec<_> = observation
-        .coins
-        .iter()
-        .map(|&theta| world::psi_of_hypotheses(theta, t))
-        .collect();
+    let tables: Vec<_> = observation.coins.iter().map(|&theta| world::psi_of_hypotheses(theta, t)).collect();
     let sums: Vec<f64> = (0..draws)
         .map(|_| {
             let prior = &priors[world::draw_index(&masses, &mut generator)];
-            tables
-                .iter()
-                .map(|psi| size as f64 * psi[world::draw_index(prior, &mut generator)])
-                .sum()
+            tables.iter().map(|psi| size as f64 * psi[world::draw_index(prior, &mut generator)]).sum()
         })
         .collect();
     let joint = JointPsi::from_draws(beta, 3, &sums).unwrap();
@@ -271,38 +204,18 @@ fn monte_carlo_finds_the_exact_sums() {
     let target = Exact::new(&OVERFITTING, TARGET_SIZE);
     let observed = Exact::new(&OVERFITTING, OVERFITTING.observed_size);
     let gaps = Gaps::new(&target, &observed);
-    let drawn: Vec<usize> = (0..draws)
-        .map(|_| world::draw_index(&masses, &mut generator))
-        .collect();
+    let drawn: Vec<usize> = (0..draws).map(|_| world::draw_index(&masses, &mut generator)).collect();
     let pairs: Vec<RiskPair> = drawn.iter().map(|&prior| gaps.pairs[prior]).collect();
     let gap = HyperPriorGap::from_draws(OVERFITTING.lambda, &pairs).unwrap();
-    agrees(
-        "gap over the hyper-prior",
-        gap.value(),
-        gaps.hyper_prior.value().value,
-    );
+    agrees("gap over the hyper-prior", gap.value(), gaps.hyper_prior.value().value);
     let difference = RiskDifference::from_pairs(&pairs).unwrap();
-    agrees(
-        "difference of risks",
-        difference.value(),
-        gaps.difference(&masses).value().value,
-    );
+    agrees("difference of risks", difference.value(), gaps.difference(&masses).value().value);
     let sample: Vec<f64> = drawn.iter().map(|&prior| target.psi[prior]).collect();
     let psi2 = AveragedPsi::from_log_moments(target.temperature, OVERFITTING.tasks, &sample).unwrap();
-    agrees(
-        "psi2",
-        psi2.value(),
-        target.averaged_psi().at(target.temperature).unwrap().value,
-    );
+    agrees("psi2", psi2.value(), target.averaged_psi().at(target.temperature).unwrap().value);
 
     // psi of one hypothesis from losses.
     let risk = world::true_risk(theta)[1];
-    let losses: Vec<f64> = (0..draws)
-        .map(|_| f64::from(u8::from(generator.random_bool(risk))))
-        .collect();
-    agrees(
-        "psi from losses",
-        log_moment_from_losses(t, &losses).unwrap(),
-        world::bernoulli_psi(risk, t),
-    );
+    let losses: Vec<f64> = (0..draws).map(|_| f64::from(u8::from(generator.random_bool(risk)))).collect();
+    agrees("psi from losses", log_moment_from_losses(t, &losses).unwrap(), world::bernoulli_psi(risk, t));
 }

@@ -49,9 +49,7 @@ pub(crate) fn true_risk(theta: f64) -> PerHypothesis {
 pub(crate) fn empirical_risk(counts: &Counts) -> PerHypothesis {
     let size: usize = counts.iter().sum();
     std::array::from_fn(|g| {
-        let wrong: usize = (0..DIE)
-            .map(|u| if u < g { counts[2 * u] } else { counts[2 * u + 1] })
-            .sum();
+        let wrong: usize = (0..DIE).map(|u| if u < g { counts[2 * u] } else { counts[2 * u + 1] }).sum();
         wrong as f64 / size as f64
     })
 }
@@ -125,11 +123,7 @@ pub(crate) fn average(q: &[f64], values: &[f64]) -> f64 {
 
 /// Masses proportional to prior exp(-temperature losses), and the logarithm of the normaliser.
 pub(crate) fn gibbs(prior: &[f64], temperature: f64, losses: &[f64]) -> (Vec<f64>, f64) {
-    let weights: Vec<f64> = prior
-        .iter()
-        .zip(losses)
-        .map(|(p, l)| p * (-temperature * l).exp())
-        .collect();
+    let weights: Vec<f64> = prior.iter().zip(losses).map(|(p, l)| p * (-temperature * l).exp()).collect();
     let z: f64 = weights.iter().sum();
     (weights.iter().map(|weight| weight / z).collect(), z.ln())
 }
@@ -163,11 +157,7 @@ impl Learner {
 
 /// psi_h(t) of a 0/1 loss with risk p: t p + log(p e^-t + 1 - p).
 pub(crate) fn bernoulli_psi(p: f64, t: f64) -> f64 {
-    if p == 1.0 {
-        0.0
-    } else {
-        t * p + (p * (-t).exp() + (1.0 - p)).ln()
-    }
+    if p == 1.0 { 0.0 } else { t * p + (p * (-t).exp() + (1.0 - p)).ln() }
 }
 
 /// psi_h(t) of every hypothesis on a coin.
@@ -185,10 +175,7 @@ pub(crate) fn task_risks(
     for (&theta, &mass) in environment.coins.iter().zip(&environment.masses) {
         let risks = true_risk(theta);
         for (counts, probability) in data_sets(theta, environment.size) {
-            pairs.push((
-                mass * probability,
-                average(&learner.learn(prior, theta, &counts), &risks),
-            ));
+            pairs.push((mass * probability, average(&learner.learn(prior, theta, &counts), &risks)));
         }
     }
     pairs
@@ -202,9 +189,5 @@ pub(crate) fn transfer_risk(pairs: &[(f64, f64)]) -> f64 {
 /// psi_P(t) = log E exp(t (R(P, T) - risk of a random task)).
 pub(crate) fn psi_of_prior(pairs: &[(f64, f64)], t: f64) -> f64 {
     let mean = transfer_risk(pairs);
-    pairs
-        .iter()
-        .map(|(mass, risk)| mass * (t * (mean - risk)).exp())
-        .sum::<f64>()
-        .ln()
+    pairs.iter().map(|(mass, risk)| mass * (t * (mean - risk)).exp()).sum::<f64>().ln()
 }

@@ -112,20 +112,12 @@ impl Exact {
             risks.push(world::transfer_risk(&pairs));
             psi.push(world::psi_of_prior(&pairs, temperature));
         }
-        Self {
-            scenario: *scenario,
-            temperature,
-            risks,
-            psi,
-        }
+        Self { scenario: *scenario, temperature, risks, psi }
     }
 
     /// Psi2 that holds for every prior.
     pub(crate) fn uniform_psi(&self) -> Psi {
-        Psi::Uniform {
-            temperature: self.temperature,
-            value: self.psi.iter().copied().fold(0.0, f64::max),
-        }
+        Psi::Uniform { temperature: self.temperature, value: self.psi.iter().copied().fold(0.0, f64::max) }
     }
 
     /// Psi2 as the average over the hyper-prior, power n inside.
@@ -152,9 +144,8 @@ impl Observation {
         let (mut risks, mut kls) = (vec![Vec::new(); priors.len()], vec![Vec::new(); priors.len()]);
         for _ in 0..scenario.tasks {
             let theta = environment.coins[world::draw_index(&environment.masses, generator)];
-            let examples: Vec<usize> = (0..environment.size)
-                .map(|_| world::draw_example(theta, generator))
-                .collect();
+            let examples: Vec<usize> =
+                (0..environment.size).map(|_| world::draw_example(theta, generator)).collect();
             let (whole, adapt) = (world::count(&examples), world::count(&examples[..adapt_size]));
             let losses = world::empirical_risk(&whole);
             for (index, prior) in priors.iter().enumerate() {
@@ -164,12 +155,7 @@ impl Observation {
             }
             coins.push(theta);
         }
-        Self {
-            scenario,
-            coins,
-            risks,
-            kls,
-        }
+        Self { scenario, coins, risks, kls }
     }
 
     /// The exact joint moment: log E_P prod_i E_h exp(m psi_{i,h}(beta/m)).
@@ -190,21 +176,9 @@ impl Observation {
     }
 
     pub(crate) fn settings(&self, task_psi: Psi) -> MetaSettings {
-        let Scenario {
-            beta,
-            lambda,
-            delta,
-            tasks,
-            ..
-        } = self.scenario;
+        let Scenario { beta, lambda, delta, tasks, .. } = self.scenario;
         let example_psi = ExamplePsi::Joint(JointPsi::exact(beta, tasks, self.joint_log_moment()).unwrap());
-        MetaSettings {
-            beta,
-            lambda,
-            delta,
-            example_psi,
-            task_psi,
-        }
+        MetaSettings { beta, lambda, delta, example_psi, task_psi }
     }
 
     /// The tasks' terms averaged over a hyper-posterior.
@@ -212,11 +186,7 @@ impl Observation {
         (0..self.scenario.tasks)
             .map(|task| {
                 let at = |table: &[Vec<f64>]| -> f64 {
-                    hyper_posterior
-                        .iter()
-                        .zip(table)
-                        .map(|(mass, row)| mass * row[task])
-                        .sum()
+                    hyper_posterior.iter().zip(table).map(|(mass, row)| mass * row[task]).sum()
                 };
                 TaskTerms::new(at(&self.risks), at(&self.kls), self.scenario.observed_size)
             })
@@ -226,9 +196,7 @@ impl Observation {
     /// The hyper-posterior that minimises the bound, and for each list of left-hand sides the one with the largest
     /// excess over it.
     pub(crate) fn hyper_posteriors(&self, left_hand_sides: &[&[f64]]) -> Vec<Vec<f64>> {
-        let Scenario {
-            beta, lambda, tasks, ..
-        } = self.scenario;
+        let Scenario { beta, lambda, tasks, .. } = self.scenario;
         let masses = self.scenario.hyper_prior().masses;
         let inverse = 1.0 / xi(lambda, beta, tasks).unwrap();
         let objective: Vec<f64> = (0..masses.len())
@@ -239,11 +207,7 @@ impl Observation {
             .collect();
         let mut all = vec![world::gibbs(&masses, inverse, &objective).0];
         for risks in left_hand_sides {
-            let shortfall: Vec<f64> = objective
-                .iter()
-                .zip(*risks)
-                .map(|(sum, risk)| sum - risk)
-                .collect();
+            let shortfall: Vec<f64> = objective.iter().zip(*risks).map(|(sum, risk)| sum - risk).collect();
             all.push(world::gibbs(&masses, inverse, &shortfall).0);
         }
         all
@@ -283,11 +247,7 @@ impl Tally {
         let (mut failed, mut no_constants, mut no_divergences) = (false, false, false);
         for (index, hyper_posterior) in hyper_posteriors.iter().enumerate() {
             let terms = observation.terms(hyper_posterior);
-            let bound = bound_of(
-                hyper_posterior,
-                &terms,
-                discrete_kl(hyper_posterior, &masses).unwrap(),
-            );
+            let bound = bound_of(hyper_posterior, &terms, discrete_kl(hyper_posterior, &masses).unwrap());
             let (risk, total) = (world::average(hyper_posterior, risks), bound.total().value);
             failed |= risk > total;
             no_constants |= risk > total - bound.confidence.value - bound.psi1.value - bound.psi2.value;
@@ -330,11 +290,7 @@ impl Gaps {
 
     pub(crate) fn difference(&self, hyper_posterior: &[f64]) -> RiskDifference {
         let side = |risk: fn(&RiskPair) -> f64| -> f64 {
-            hyper_posterior
-                .iter()
-                .zip(&self.pairs)
-                .map(|(mass, pair)| mass * risk(pair))
-                .sum()
+            hyper_posterior.iter().zip(&self.pairs).map(|(mass, pair)| mass * risk(pair)).sum()
         };
         RiskDifference::from_risks(side(|pair| pair.target), side(|pair| pair.observed)).unwrap()
     }
@@ -342,15 +298,10 @@ impl Gaps {
 
 /// Names and tallies of Theorems 2, 3, 4, the corollary with the difference, and the corollary with the minimum.
 pub(crate) fn play(scenario: Scenario, seed: u64) -> Vec<(&'static str, Tally)> {
-    let (target, observed) = (
-        Exact::new(&scenario, TARGET_SIZE),
-        Exact::new(&scenario, scenario.observed_size),
-    );
+    let (target, observed) =
+        (Exact::new(&scenario, TARGET_SIZE), Exact::new(&scenario, scenario.observed_size));
     let gaps = Gaps::new(&target, &observed);
-    let sizes = EnvironmentSizes {
-        observed: scenario.observed_size as f64,
-        target: TARGET_SIZE as f64,
-    };
+    let sizes = EnvironmentSizes { observed: scenario.observed_size as f64, target: TARGET_SIZE as f64 };
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let [mut second, mut third, mut difference, mut smaller, mut fourth]: [Tally; 5] = Default::default();
     for _ in 0..scenario.draws {
@@ -358,9 +309,7 @@ pub(crate) fn play(scenario: Scenario, seed: u64) -> Vec<(&'static str, Tally)> 
         // One environment: the target is the observed environment itself.
         let averaged = whole.settings(observed.averaged_psi());
         let worst = whole.hyper_posteriors(&[&observed.risks]);
-        second.add(&whole, &worst, &observed.risks, |_, terms, kl| {
-            theorem_2(&averaged, terms, kl).unwrap()
-        });
+        second.add(&whole, &worst, &observed.risks, |_, terms, kl| theorem_2(&averaged, terms, kl).unwrap());
         let uniform = whole.settings(observed.uniform_psi());
         let worst = whole.hyper_posteriors(&[&target.risks, &observed.risks]);
         third.add(&whole, &worst, &target.risks, |_, terms, kl| {
@@ -372,10 +321,7 @@ pub(crate) fn play(scenario: Scenario, seed: u64) -> Vec<(&'static str, Tally)> 
         });
         smaller.add(&whole, &worst, &target.risks, |hyper_posterior, terms, kl| {
             let difference = gaps.difference(hyper_posterior);
-            let gap = CorollaryGap::Smaller {
-                hyper_prior: gaps.hyper_prior,
-                difference,
-            };
+            let gap = CorollaryGap::Smaller { hyper_prior: gaps.hyper_prior, difference };
             corollary(&uniform, terms, kl, sizes, &gap).unwrap()
         });
 
@@ -383,13 +329,8 @@ pub(crate) fn play(scenario: Scenario, seed: u64) -> Vec<(&'static str, Tally)> 
         let averaged = subset.settings(target.averaged_psi());
         let worst = subset.hyper_posteriors(&[&target.risks]);
         fourth.add(&subset, &worst, &target.risks, |_, terms, kl| {
-            let tasks: Vec<SubsampledTask> = terms
-                .iter()
-                .map(|&terms| SubsampledTask {
-                    terms,
-                    adapt_size: TARGET_SIZE,
-                })
-                .collect();
+            let tasks: Vec<SubsampledTask> =
+                terms.iter().map(|&terms| SubsampledTask { terms, adapt_size: TARGET_SIZE }).collect();
             theorem_4(&averaged, &tasks, kl).unwrap()
         });
     }

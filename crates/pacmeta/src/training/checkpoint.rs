@@ -49,11 +49,7 @@ pub struct NamedTensor {
 impl NamedTensor {
     /// A tensor from its parts.
     pub fn new(name: impl Into<String>, shape: impl Into<Vec<usize>>, values: impl Into<Vec<f64>>) -> Self {
-        Self {
-            name: name.into(),
-            shape: shape.into(),
-            values: values.into(),
-        }
+        Self { name: name.into(), shape: shape.into(), values: values.into() }
     }
 }
 
@@ -137,11 +133,7 @@ impl Checkpoint {
     }
 
     fn to_bytes_for(&self, origin: &str) -> Result<Vec<u8>> {
-        let metadata = self
-            .metadata
-            .clone()
-            .map(|metadata| metadata_text(origin, metadata))
-            .transpose()?;
+        let metadata = self.metadata.clone().map(|metadata| metadata_text(origin, metadata)).transpose()?;
         let tensors: Vec<_> = self.tensors.iter().map(Into::into).collect();
         safetensors_file::encode(origin, &tensors, self.precision, metadata)
     }
@@ -153,10 +145,7 @@ fn metadata_text(origin: &str, metadata: Value) -> Result<String> {
         return Err(Error::input_at(origin, "metadata", "expected a JSON object"));
     };
     object.insert("format".into(), FORMAT.into());
-    object.insert(
-        "written_by".into(),
-        concat!("pacmeta ", env!("CARGO_PKG_VERSION")).into(),
-    );
+    object.insert("written_by".into(), concat!("pacmeta ", env!("CARGO_PKG_VERSION")).into());
     Ok(canonical(Value::Object(object)))
 }
 

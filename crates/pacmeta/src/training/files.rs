@@ -66,11 +66,7 @@ fn new_temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
 
 /// Makes a rename durable. Only Unix can open a folder for that; elsewhere the file system decides.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()
-    } else {
-        Ok(())
-    }
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 /// Reads a file of at most `max_bytes` bytes; memory stays within that limit whatever the path is.
@@ -96,9 +92,7 @@ pub fn read_bounded(path: impl AsRef<Path>, max_bytes: u64) -> Result<Vec<u8>> {
         .try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))
         .map_err(|_| io_error(io::ErrorKind::OutOfMemory.into()))?;
     // A pipe has no length, and a file can grow while it is read.
-    file.take(max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(io_error)?;
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(io_error)?;
     if bytes.len() as u64 > max_bytes {
         return Err(too_long(format!("more than {max_bytes}")));
     }
@@ -159,10 +153,7 @@ mod tests {
         let occupied = folder.path().join("occupied");
         fs::create_dir(&occupied).unwrap();
         let message = write_atomically(&occupied, b"x").unwrap_err().to_string();
-        assert!(
-            message.contains("cannot write") && message.contains("occupied"),
-            "{message}"
-        );
+        assert!(message.contains("cannot write") && message.contains("occupied"), "{message}");
         assert_eq!(names(folder.path()), ["occupied"]);
         let missing = write_atomically(folder.path().join("no/such/folder"), b"x").unwrap_err();
         assert!(missing.is_input(), "{missing}");
@@ -175,12 +166,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         write_atomically(folder.path().join("ours"), b"x").unwrap();
         fs::write(folder.path().join("plain"), b"x").unwrap();
-        let mode = |name: &str| {
-            fs::metadata(folder.path().join(name))
-                .unwrap()
-                .permissions()
-                .mode()
-        };
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode("ours"), mode("plain"));
     }
 
@@ -216,35 +202,18 @@ mod tests {
         assert_eq!(read_bounded(&path, 5).unwrap(), b"12345");
         let message = read_bounded(&path, 4).unwrap_err().to_string();
         assert!(message.contains("5 bytes; at most 4"), "{message}");
-        assert!(
-            read_bounded(folder.path().join("absent"), 4)
-                .unwrap_err()
-                .is_input()
-        );
+        assert!(read_bounded(folder.path().join("absent"), 4).unwrap_err().is_input());
         #[cfg(unix)]
-        assert!(
-            read_bounded("/dev/zero", 1000)
-                .unwrap_err()
-                .to_string()
-                .contains("more than 1000")
-        );
+        assert!(read_bounded("/dev/zero", 1000).unwrap_err().to_string().contains("more than 1000"));
     }
 
     #[test]
     fn only_temporaries_are_cleared_away() {
         let folder = tempfile::tempdir().unwrap();
-        for name in [
-            ".pacmeta-Ab3.tmp",
-            "prior.safetensors",
-            ".hidden.tmp",
-            ".pacmeta-notes",
-        ] {
+        for name in [".pacmeta-Ab3.tmp", "prior.safetensors", ".hidden.tmp", ".pacmeta-notes"] {
             fs::write(folder.path().join(name), b"x").unwrap();
         }
         assert_eq!(remove_stale_temporaries(folder.path()).unwrap(), 1);
-        assert_eq!(
-            names(folder.path()),
-            [".hidden.tmp", ".pacmeta-notes", "prior.safetensors"]
-        );
+        assert_eq!(names(folder.path()), [".hidden.tmp", ".pacmeta-notes", "prior.safetensors"]);
     }
 }

@@ -55,20 +55,10 @@ impl MetricsWriter {
     /// Opens the file and cuts it to the length that `keep` finds.
     fn open(path: &Path, keep: impl FnOnce(&File) -> Result<(u64, Option<u64>)>) -> Result<Self> {
         let io_error = |source| Error::io("write", path, source);
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(io_error)?;
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io_error)?;
         let (length, last_iteration) = keep(&file)?;
         file.set_len(length).map_err(io_error)?;
-        Ok(Self {
-            path: path.to_path_buf(),
-            file,
-            length,
-            last_iteration,
-        })
+        Ok(Self { path: path.to_path_buf(), file, length, last_iteration })
     }
 
     /// Appends a line. The names keep their order; iterations never fall.
@@ -106,9 +96,7 @@ impl MetricsWriter {
     /// # Errors
     /// When the disk refuses.
     pub fn sync(&self) -> Result<()> {
-        self.file
-            .sync_data()
-            .map_err(|source| Error::io("write", &self.path, source))
+        self.file.sync_data().map_err(|source| Error::io("write", &self.path, source))
     }
 }
 
@@ -124,10 +112,7 @@ pub struct MetricsLine {
 impl MetricsLine {
     /// The number of that name, if it is there and finite.
     pub fn get(&self, name: &str) -> Option<f64> {
-        self.values
-            .iter()
-            .find(|(key, _)| key == name)
-            .and_then(|(_, value)| *value)
+        self.values.iter().find(|(key, _)| key == name).and_then(|(_, value)| *value)
     }
 
     fn parse(line: &[u8]) -> Option<Self> {
@@ -138,10 +123,7 @@ impl MetricsLine {
             Value::Number(number) => Some((name, number.as_f64())),
             _ => None,
         };
-        Some(Self {
-            iteration,
-            values: object.into_iter().map(number).collect::<Option<_>>()?,
-        })
+        Some(Self { iteration, values: object.into_iter().map(number).collect::<Option<_>>()? })
     }
 }
 
@@ -167,19 +149,12 @@ fn scan(path: &Path, file: &File, mut visit: impl FnMut(u64, MetricsLine) -> boo
     let (mut end, mut buffer) = (0, Vec::new());
     for number in 1_u64.. {
         buffer.clear();
-        reader
-            .by_ref()
-            .take(MAX_LINE)
-            .read_until(b'\n', &mut buffer)
-            .map_err(io_error)?;
+        reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut buffer).map_err(io_error)?;
         if buffer.is_empty() {
             break;
         }
         end += buffer.len() as u64;
-        let whole = buffer
-            .ends_with(b"\n")
-            .then(|| MetricsLine::parse(&buffer))
-            .flatten();
+        let whole = buffer.ends_with(b"\n").then(|| MetricsLine::parse(&buffer)).flatten();
         match whole {
             Some(line) => {
                 if !visit(end, line) {
@@ -215,9 +190,7 @@ mod tests {
 
     fn append(writer: &mut MetricsWriter, iterations: std::ops::RangeInclusive<u64>) {
         for iteration in iterations {
-            writer
-                .append(iteration, &[("objective", 1.0 / iteration as f64), ("rmse", 0.1)])
-                .unwrap();
+            writer.append(iteration, &[("objective", 1.0 / iteration as f64), ("rmse", 0.1)]).unwrap();
         }
     }
 
@@ -226,12 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let mut writer = MetricsWriter::create(&path).unwrap();
-        writer
-            .append(
-                100,
-                &[("objective", 0.25), ("a \"b\"", f64::NAN), ("rmse", 1e-300)],
-            )
-            .unwrap();
+        writer.append(100, &[("objective", 0.25), ("a \"b\"", f64::NAN), ("rmse", 1e-300)]).unwrap();
         writer.append(100, &[("x", f64::INFINITY)]).unwrap();
         writer.sync().unwrap();
         assert_eq!(
@@ -249,11 +217,7 @@ mod tests {
         let mut writer = MetricsWriter::create(folder.path().join("m")).unwrap();
         writer.append(5, &[]).unwrap();
         assert!(
-            writer
-                .append(4, &[])
-                .unwrap_err()
-                .to_string()
-                .contains("iteration 4 cannot follow iteration 5")
+            writer.append(4, &[]).unwrap_err().to_string().contains("iteration 4 cannot follow iteration 5")
         );
         assert!(writer.append(6, &[("iteration", 1.0)]).is_err());
         assert!(writer.append(6, &[("a", 1.0), ("a", 1.0)]).is_err());
@@ -273,10 +237,7 @@ mod tests {
         };
         for length in through_checkpoint..=expected.len() {
             fs::write(&path, &expected[..length]).unwrap();
-            append(
-                &mut MetricsWriter::resume(&path, checkpoint).unwrap(),
-                checkpoint + 1..=12,
-            );
+            append(&mut MetricsWriter::resume(&path, checkpoint).unwrap(), checkpoint + 1..=12);
             assert_eq!(fs::read(&path).unwrap(), expected, "cut at {length}");
         }
     }
@@ -294,23 +255,14 @@ mod tests {
     fn only_the_last_line_may_be_torn() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m");
-        for torn in [
-            "{\"iteration\":2",
-            "{\"iteration\":2,\"a\":1}",
-            "\0\0\0\0",
-            "{\"a\":1}\n",
-        ] {
+        for torn in ["{\"iteration\":2", "{\"iteration\":2,\"a\":1}", "\0\0\0\0", "{\"a\":1}\n"] {
             fs::write(&path, format!("{{\"iteration\":1}}\n{torn}")).unwrap();
             assert_eq!(read_metrics(&path).unwrap().len(), 1, "{torn:?}");
         }
         fs::write(&path, "{\"iteration\":1}\nnonsense\n{\"iteration\":2}\n").unwrap();
         assert!(read_metrics(&path).unwrap_err().to_string().contains("line 2"));
         assert!(MetricsWriter::resume(&path, 1).unwrap_err().is_input());
-        assert_eq!(
-            fs::read_to_string(&path).unwrap().lines().count(),
-            3,
-            "a refused file is left alone"
-        );
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3, "a refused file is left alone");
     }
 
     proptest! {

@@ -184,14 +184,9 @@ impl RunDirectory {
         metrics.sync()?;
         state.write(self.state_path(state.iteration))?;
         // States beyond this one were damaged or passed over when the run was resumed: the run is writing them anew.
-        let (kept, beyond): (Vec<_>, Vec<_>) = self
-            .stored_iterations()?
-            .into_iter()
-            .partition(|&iteration| iteration <= state.iteration);
-        for iteration in beyond
-            .into_iter()
-            .chain(kept.into_iter().skip(self.kept_checkpoints.get()))
-        {
+        let (kept, beyond): (Vec<_>, Vec<_>) =
+            self.stored_iterations()?.into_iter().partition(|&iteration| iteration <= state.iteration);
+        for iteration in beyond.into_iter().chain(kept.into_iter().skip(self.kept_checkpoints.get())) {
             let path = self.state_path(iteration);
             fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
         }
@@ -239,10 +234,9 @@ impl RunDirectory {
             let origin = path.display().to_string();
             let reason = match checkpoint::judge(&origin, &read_bounded(&path, checkpoint::MAX_BYTES)?)? {
                 Verdict::Whole(state) if state.iteration == iteration => return Ok((Some(state), warnings)),
-                Verdict::Whole(state) => Error::input(
-                    &origin,
-                    format!("holds the state of iteration {}", state.iteration),
-                ),
+                Verdict::Whole(state) => {
+                    Error::input(&origin, format!("holds the state of iteration {}", state.iteration))
+                }
                 Verdict::Damaged(reason) => reason,
             };
             warnings.push(format!("{reason}; the checkpoint before it is used"));
@@ -262,10 +256,8 @@ impl RunDirectory {
         if !folder.exists() {
             return Ok(Vec::new());
         }
-        let mut iterations: Vec<u64> = file_names(&folder)?
-            .iter()
-            .filter_map(|name| iteration_of(name))
-            .collect();
+        let mut iterations: Vec<u64> =
+            file_names(&folder)?.iter().filter_map(|name| iteration_of(name)).collect();
         iterations.sort_unstable_by(|left, right| right.cmp(left));
         Ok(iterations)
     }
@@ -287,11 +279,7 @@ fn file_names(folder: &Path) -> Result<Vec<String>> {
     let list_error = |source| Error::io("list", folder, source);
     fs::read_dir(folder)
         .map_err(list_error)?
-        .map(|entry| {
-            entry
-                .map(|entry| entry.file_name().to_string_lossy().into_owned())
-                .map_err(list_error)
-        })
+        .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()).map_err(list_error))
         .collect()
 }
 
@@ -301,12 +289,8 @@ fn read_config(path: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let text = String::from_utf8(read_bounded(path, MAX_CONFIG_BYTES)?);
-    text.map(Some).map_err(|_| {
-        Error::input(
-            path.display(),
-            "is not UTF-8 text; restore it or choose another --out",
-        )
-    })
+    text.map(Some)
+        .map_err(|_| Error::input(path.display(), "is not UTF-8 text; restore it or choose another --out"))
 }
 
 /// Refuses a path that exists and is neither an empty folder nor the folder of a run.

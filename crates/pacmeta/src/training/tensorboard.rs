@@ -49,11 +49,7 @@ impl EventWriter {
     /// # Errors
     /// When the file cannot be written.
     pub fn scalars(&mut self, iteration: u64, values: &[(&str, f64)]) -> Result<()> {
-        self.write(&framed(&event(
-            seconds_since_epoch(),
-            iteration,
-            &Payload::Scalars(values),
-        )))
+        self.write(&framed(&event(seconds_since_epoch(), iteration, &Payload::Scalars(values))))
     }
 
     /// The file written to.
@@ -62,16 +58,12 @@ impl EventWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file
-            .write_all(bytes)
-            .map_err(|source| Error::io("write", &self.path, source))
+        self.file.write_all(bytes).map_err(|source| Error::io("write", &self.path, source))
     }
 }
 
 fn seconds_since_epoch() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0.0, |elapsed| elapsed.as_secs_f64())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
 }
 
 /// Readers take event files in the order of their names, so the time comes first and the counter is padded.

@@ -40,10 +40,7 @@ impl<'de> Deserialize<'de> for Header {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Header, A::Error> {
-                let mut header = Header {
-                    metadata: None,
-                    tensors: Vec::new(),
-                };
+                let mut header = Header { metadata: None, tensors: Vec::new() };
                 let mut names = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if !names.insert(name.clone()) {
@@ -72,10 +69,7 @@ impl<'de> Deserialize<'de> for Header {
 pub(super) fn parse(origin: &str, bytes: &[u8]) -> Result<Checkpoint> {
     let (header, data) = split(origin, bytes)?;
     let mut header: Header = serde_json::from_slice(header).map_err(|error| {
-        Error::input(
-            origin,
-            format!("the safetensors header is not usable: {error}; copy the file again"),
-        )
+        Error::input(origin, format!("the safetensors header is not usable: {error}; copy the file again"))
     })?;
     header.tensors.sort_by_key(|(_, info)| info.data_offsets); // stable: empty tensors keep the header's order
     check_ranges(origin, &header.tensors, data.len())?;
@@ -87,19 +81,11 @@ pub(super) fn parse(origin: &str, bytes: &[u8]) -> Result<Checkpoint> {
         precision = precision.max(Some(stored));
         let values = decode(&data[info.data_offsets.0..info.data_offsets.1], stored);
         check_finite(origin, &name, &values)?;
-        tensors.push(NamedTensor {
-            name,
-            shape: info.shape,
-            values,
-        });
+        tensors.push(NamedTensor { name, shape: info.shape, values });
     }
     let metadata = header.metadata.and_then(|mut all| all.remove(OURS));
     let metadata = metadata.map(|text| parse_metadata(origin, &text)).transpose()?;
-    Ok(Checkpoint {
-        tensors,
-        precision: precision.unwrap_or(Precision::F64),
-        metadata,
-    })
+    Ok(Checkpoint { tensors, precision: precision.unwrap_or(Precision::F64), metadata })
 }
 
 /// The header and the data of a file.
@@ -142,14 +128,8 @@ fn check_ranges(origin: &str, tensors: &[(String, TensorInfo)], data_length: usi
             return refuse(format!("its bytes {start}..{end} end before they start"));
         }
         if start != expected_start {
-            let fault = if start < expected_start {
-                "overlap with the tensor before"
-            } else {
-                "leave a gap"
-            };
-            return refuse(format!(
-                "its bytes {start}..{end} {fault}; expected a start at {expected_start}"
-            ));
+            let fault = if start < expected_start { "overlap with the tensor before" } else { "leave a gap" };
+            return refuse(format!("its bytes {start}..{end} {fault}; expected a start at {expected_start}"));
         }
         if end > data_length {
             return refuse(format!(
@@ -160,10 +140,7 @@ fn check_ranges(origin: &str, tensors: &[(String, TensorInfo)], data_length: usi
         let bits = element_count(&info.shape).and_then(|count| count.checked_mul(info.dtype.bitsize()));
         match bits {
             None => {
-                return refuse(format!(
-                    "the size of shape {:?} is beyond this machine",
-                    info.shape
-                ));
+                return refuse(format!("the size of shape {:?} is beyond this machine", info.shape));
             }
             Some(bits) if bits / 8 != end - start => {
                 return refuse(format!(
@@ -189,9 +166,7 @@ fn check_ranges(origin: &str, tensors: &[(String, TensorInfo)], data_length: usi
 }
 
 fn element_count(shape: &[usize]) -> Option<usize> {
-    shape
-        .iter()
-        .try_fold(1_usize, |count, &extent| count.checked_mul(extent))
+    shape.iter().try_fold(1_usize, |count, &extent| count.checked_mul(extent))
 }
 
 fn precision_of(origin: &str, name: &str, dtype: Dtype) -> Result<Precision> {
@@ -208,18 +183,8 @@ fn precision_of(origin: &str, name: &str, dtype: Dtype) -> Result<Precision> {
 
 fn decode(bytes: &[u8], precision: Precision) -> Vec<f64> {
     match precision {
-        Precision::F32 => bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&chunk| f32::from_le_bytes(chunk).into())
-            .collect(),
-        Precision::F64 => bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&chunk| f64::from_le_bytes(chunk))
-            .collect(),
+        Precision::F32 => bytes.as_chunks().0.iter().map(|&chunk| f32::from_le_bytes(chunk).into()).collect(),
+        Precision::F64 => bytes.as_chunks().0.iter().map(|&chunk| f64::from_le_bytes(chunk)).collect(),
     }
 }
 
@@ -280,19 +245,11 @@ pub(super) fn encode(
             return refuse("the name is taken".into());
         }
         if element_count(&tensor.shape) != Some(tensor.values.len()) {
-            return refuse(format!(
-                "shape {:?} does not match {} values",
-                tensor.shape,
-                tensor.values.len()
-            ));
+            return refuse(format!("shape {:?} does not match {} values", tensor.shape, tensor.values.len()));
         }
         check_finite(origin, &tensor.name, tensor.values)?;
         let end = offset + width * tensor.values.len();
-        let info = TensorInfo {
-            dtype,
-            shape: tensor.shape.to_vec(),
-            data_offsets: (offset, end),
-        };
+        let info = TensorInfo { dtype, shape: tensor.shape.to_vec(), data_offsets: (offset, end) };
         infos.push((tensor.name.to_string(), info));
         offset = end;
     }
@@ -311,11 +268,7 @@ pub(super) fn encode(
     for tensor in tensors {
         match precision {
             Precision::F32 => {
-                if let Some(index) = tensor
-                    .values
-                    .iter()
-                    .position(|&value| !(value as f32).is_finite())
-                {
+                if let Some(index) = tensor.values.iter().position(|&value| !(value as f32).is_finite()) {
                     let message = format!(
                         "value {index} is {:e}, beyond the range of f32; store f64",
                         tensor.values[index]

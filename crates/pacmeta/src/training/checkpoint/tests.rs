@@ -8,11 +8,7 @@ fn small() -> Checkpoint {
     Checkpoint {
         // Not in the order of names: the order of the file is kept.
         tensors: vec![
-            NamedTensor::new(
-                "mean.hidden.2.weight",
-                [2, 3],
-                [0.1, -0.0, 1e-310, 3.0, f64::MAX, -5.5],
-            ),
+            NamedTensor::new("mean.hidden.2.weight", [2, 3], [0.1, -0.0, 1e-310, 3.0, f64::MAX, -5.5]),
             NamedTensor::new("mean.hidden.10.bias", [2], [0.25, 0.5]),
             NamedTensor::new("scale", [], [1.0 / 3.0]),
             NamedTensor::new("empty", [0, 4], []),
@@ -25,14 +21,8 @@ fn small() -> Checkpoint {
 fn state() -> TrainingState {
     TrainingState {
         iteration: 1000,
-        parameters: vec![
-            NamedTensor::new("b", [2, 1], [0.1, 0.2]),
-            NamedTensor::new("a", [1], [-7.0]),
-        ],
-        optimiser: vec![
-            ("second_moment".into(), vec![1e-20, 0.0, 2.0]),
-            ("first_moment".into(), vec![0.5]),
-        ],
+        parameters: vec![NamedTensor::new("b", [2, 1], [0.1, 0.2]), NamedTensor::new("a", [1], [-7.0])],
+        optimiser: vec![("second_moment".into(), vec![1e-20, 0.0, 2.0]), ("first_moment".into(), vec![0.5])],
         counters: [("steps".to_owned(), u64::MAX), ("skipped".to_owned(), 0)].into(),
     }
 }
@@ -54,10 +44,7 @@ fn refusal(header: &str, data: &[u8]) -> String {
 }
 
 fn bits(tensors: &[NamedTensor]) -> Vec<Vec<u64>> {
-    tensors
-        .iter()
-        .map(|tensor| tensor.values.iter().map(|value| value.to_bits()).collect())
-        .collect()
+    tensors.iter().map(|tensor| tensor.values.iter().map(|value| value.to_bits()).collect()).collect()
 }
 
 #[test]
@@ -72,10 +59,7 @@ fn writing_and_reading_keep_order_shapes_bits_and_metadata() {
     let metadata = back.metadata.as_ref().unwrap();
     assert_eq!(metadata["prior"], small().metadata.unwrap()["prior"]);
     assert_eq!(metadata["format"], 1);
-    assert_eq!(
-        metadata["written_by"],
-        concat!("pacmeta ", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(metadata["written_by"], concat!("pacmeta ", env!("CARGO_PKG_VERSION")));
     assert_eq!(
         back.to_bytes().unwrap(),
         std::fs::read(&path).unwrap(),
@@ -87,20 +71,14 @@ fn writing_and_reading_keep_order_shapes_bits_and_metadata() {
 #[test]
 fn the_bytes_are_golden() {
     let checkpoint = Checkpoint {
-        tensors: vec![
-            NamedTensor::new("b", [1], [1.0]),
-            NamedTensor::new("a", [], [-2.0]),
-        ],
+        tensors: vec![NamedTensor::new("b", [1], [1.0]), NamedTensor::new("a", [], [-2.0])],
         precision: Precision::F32,
         metadata: None,
     };
     let header = "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\
                   \"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[4,8]}}";
     let padded = format!("{header:112}");
-    assert_eq!(
-        checkpoint.to_bytes().unwrap(),
-        file(&padded, &[0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0])
-    );
+    assert_eq!(checkpoint.to_bytes().unwrap(), file(&padded, &[0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0]));
 }
 
 #[test]
@@ -130,10 +108,7 @@ fn f32_is_widened_and_files_may_mix() {
     let mixed = Checkpoint::parse("p", &file(header, &data)).unwrap();
     assert_eq!(
         mixed.tensors,
-        [
-            NamedTensor::new("v", [1], [0.1]),
-            NamedTensor::new("w", [1], [f64::from(0.1_f32)])
-        ]
+        [NamedTensor::new("v", [1], [0.1]), NamedTensor::new("w", [1], [f64::from(0.1_f32)])]
     );
     assert_eq!((mixed.precision, mixed.metadata), (Precision::F64, None));
 }
@@ -145,69 +120,29 @@ fn headers_that_lie_are_refused_with_the_tensor_and_the_reason() {
     };
     let one = |dtype, shape, start, end| format!("{{{}}}", entry("w", dtype, shape, start, end));
     let cases: [(String, usize, &[&str]); 15] = [
-        (
-            one("F32", "[2]", 0, 8),
-            7,
-            &["tensor `w`", "0..8", "7 bytes of data", "cut off"],
-        ),
+        (one("F32", "[2]", 0, 8), 7, &["tensor `w`", "0..8", "7 bytes of data", "cut off"]),
         (one("F32", "[2]", 0, 8), 9, &["cover 8 bytes", "has 9"]),
-        (
-            one("F32", "[2]", 1, 9),
-            9,
-            &["tensor `w`", "leave a gap", "start at 0"],
-        ),
-        (
-            one("F32", "[2]", 8, 0),
-            8,
-            &["tensor `w`", "8..0 end before they start"],
-        ),
-        (
-            one("F32", "[3]", 0, 8),
-            8,
-            &["tensor `w`", "shape [3] of F32 needs 12 bytes", "gives 8"],
-        ),
-        (
-            one("F32", "[4611686018427387904,4]", 0, 8),
-            8,
-            &["tensor `w`", "beyond this machine"],
-        ),
-        (
-            one("F64", "[2305843009213693952]", 0, 8),
-            8,
-            &["tensor `w`", "beyond this machine"],
-        ),
-        (
-            one("BF16", "[4]", 0, 8),
-            8,
-            &["tensor `w`", "type BF16", "F32 and F64"],
-        ),
+        (one("F32", "[2]", 1, 9), 9, &["tensor `w`", "leave a gap", "start at 0"]),
+        (one("F32", "[2]", 8, 0), 8, &["tensor `w`", "8..0 end before they start"]),
+        (one("F32", "[3]", 0, 8), 8, &["tensor `w`", "shape [3] of F32 needs 12 bytes", "gives 8"]),
+        (one("F32", "[4611686018427387904,4]", 0, 8), 8, &["tensor `w`", "beyond this machine"]),
+        (one("F64", "[2305843009213693952]", 0, 8), 8, &["tensor `w`", "beyond this machine"]),
+        (one("BF16", "[4]", 0, 8), 8, &["tensor `w`", "type BF16", "F32 and F64"]),
         (one("Q7", "[4]", 0, 8), 8, &["tensor `w`", "Q7"]),
         (one("F32", "[-1]", 0, 8), 8, &["tensor `w`", "-1"]),
         (
-            format!(
-                "{{{},{}}}",
-                entry("w", "F32", "[2]", 0, 8),
-                entry("v", "F32", "[2]", 4, 12)
-            ),
+            format!("{{{},{}}}", entry("w", "F32", "[2]", 0, 8), entry("v", "F32", "[2]", 4, 12)),
             12,
             &["tensor `v`", "overlap", "start at 8"],
         ),
         (
-            format!(
-                "{{{},{}}}",
-                entry("w", "F32", "[1]", 0, 4),
-                entry("w", "F32", "[1]", 4, 8)
-            ),
+            format!("{{{},{}}}", entry("w", "F32", "[1]", 0, 4), entry("w", "F32", "[1]", 4, 8)),
             8,
             &["tensor `w` occurs twice"],
         ),
         ("{\"w\":".into(), 0, &["header is not usable"]),
         ("not json".into(), 0, &["header is not usable"]),
-        (
-            r#"{"__metadata__":{"pacmeta":1}}"#.into(),
-            0,
-            &["__metadata__", "strings"],
-        ),
+        (r#"{"__metadata__":{"pacmeta":1}}"#.into(), 0, &["__metadata__", "strings"]),
     ];
     for (header, data, expected) in cases {
         let message = refusal(&header, &vec![0; data]);
@@ -245,12 +180,7 @@ fn not_finite_values_are_refused_by_name_and_index() {
 fn metadata_of_another_format_is_refused_with_its_writer() {
     let with = |text: &str| json!({"__metadata__": {"pacmeta": text}}).to_string();
     let newer = refusal(&with(r#"{"format":2,"written_by":"pacmeta 7.0.0"}"#), &[]);
-    for part in [
-        "format 2",
-        "written by pacmeta 7.0.0",
-        "reads format 1",
-        "update pacmeta",
-    ] {
+    for part in ["format 2", "written by pacmeta 7.0.0", "reads format 1", "update pacmeta"] {
         assert!(newer.contains(part), "{newer}");
     }
     assert!(refusal(&with(r#"{"prior":{}}"#), &[]).contains("`format` is missing"));
@@ -261,11 +191,7 @@ fn metadata_of_another_format_is_refused_with_its_writer() {
 
 #[test]
 fn checkpoints_that_could_not_be_read_back_are_not_written() {
-    let with = |tensors: Vec<NamedTensor>, precision| Checkpoint {
-        tensors,
-        precision,
-        metadata: None,
-    };
+    let with = |tensors: Vec<NamedTensor>, precision| Checkpoint { tensors, precision, metadata: None };
     let message = |checkpoint: Checkpoint| checkpoint.to_bytes().unwrap_err().to_string();
     let tensor = |value| vec![NamedTensor::new("w", [1], [value])];
     assert!(message(with(tensor(f64::NAN), Precision::F64)).contains("tensor `w`: value 0 is NaN"));
@@ -277,44 +203,24 @@ fn checkpoints_that_could_not_be_read_back_are_not_written() {
     let twice = [tensor(1.0), tensor(2.0)].concat();
     assert!(message(with(twice, Precision::F64)).contains("the name is taken"));
     assert!(
-        message(with(
-            vec![NamedTensor::new("__metadata__", [1], [1.0])],
-            Precision::F64
-        ))
-        .contains("taken")
+        message(with(vec![NamedTensor::new("__metadata__", [1], [1.0])], Precision::F64)).contains("taken")
     );
-    assert!(
-        message(Checkpoint {
-            metadata: Some(json!([1])),
-            ..small()
-        })
-        .contains("JSON object")
-    );
+    assert!(message(Checkpoint { metadata: Some(json!([1])), ..small() }).contains("JSON object"));
 }
 
 #[test]
 fn folders_are_not_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     assert!(Checkpoint::read(folder.path()).unwrap_err().is_input());
-    assert!(
-        Checkpoint::read(folder.path().join("absent"))
-            .unwrap_err()
-            .is_input()
-    );
+    assert!(Checkpoint::read(folder.path().join("absent")).unwrap_err().is_input());
 }
 
 #[test]
 fn a_file_cut_at_any_length_is_refused() {
     for bytes in [small().to_bytes().unwrap(), state().to_bytes().unwrap()] {
         for length in 0..bytes.len() {
-            assert!(
-                Checkpoint::parse("p", &bytes[..length]).unwrap_err().is_input(),
-                "{length} bytes"
-            );
-            assert!(
-                matches!(judge("p", &bytes[..length]), Ok(Verdict::Damaged(_))),
-                "{length} bytes"
-            );
+            assert!(Checkpoint::parse("p", &bytes[..length]).unwrap_err().is_input(), "{length} bytes");
+            assert!(matches!(judge("p", &bytes[..length]), Ok(Verdict::Damaged(_))), "{length} bytes");
         }
     }
 }
@@ -325,12 +231,7 @@ fn a_training_state_round_trips_in_the_narrowest_exact_precision() {
     assert_eq!(TrainingState::parse("s", &bytes).unwrap(), state());
     assert_eq!(bytes, state().to_bytes().unwrap());
     assert_eq!(Checkpoint::parse("s", &bytes).unwrap().precision, Precision::F64);
-    assert!(
-        Checkpoint::parse("s", &bytes)
-            .unwrap()
-            .tensor("parameters.a")
-            .is_some()
-    );
+    assert!(Checkpoint::parse("s", &bytes).unwrap().tensor("parameters.a").is_some());
 
     let mut narrow = state();
     narrow.parameters[0].values = vec![f64::from(0.1_f32), -0.0];
@@ -366,18 +267,13 @@ fn a_flipped_bit_in_the_values_is_damage_even_where_it_parses() {
         damaged[position] ^= 1;
         assert!(Checkpoint::parse("s", &damaged).is_ok());
         let message = TrainingState::parse("s", &damaged).unwrap_err().to_string();
-        assert!(
-            message.contains("checksum") && message.contains("damaged"),
-            "{message}"
-        );
+        assert!(message.contains("checksum") && message.contains("damaged"), "{message}");
     }
 }
 
 #[test]
 fn a_prior_is_not_a_training_state() {
-    let message = TrainingState::parse("p", &small().to_bytes().unwrap())
-        .unwrap_err()
-        .to_string();
+    let message = TrainingState::parse("p", &small().to_bytes().unwrap()).unwrap_err().to_string();
     assert!(message.contains("not the state of a run"), "{message}");
 }
 
@@ -427,11 +323,7 @@ fn check_any_bytes(bytes: &[u8]) -> std::result::Result<(), TestCaseError> {
         let count: usize = checkpoint.tensors.iter().map(|tensor| tensor.values.len()).sum();
         prop_assert!(4 * count <= bytes.len());
         prop_assert!(
-            checkpoint
-                .tensors
-                .iter()
-                .flat_map(|tensor| &tensor.values)
-                .all(|value| value.is_finite())
+            checkpoint.tensors.iter().flat_map(|tensor| &tensor.values).all(|value| value.is_finite())
         );
         prop_assert!(SafeTensors::deserialize(bytes).is_ok());
     }

@@ -52,11 +52,8 @@ impl TrainingState {
         });
         let tensors: Vec<_> = parameters.chain(optimiser).collect();
 
-        let counters: Map<String, Value> = self
-            .counters
-            .iter()
-            .map(|(name, &count)| (name.clone(), count.into()))
-            .collect();
+        let counters: Map<String, Value> =
+            self.counters.iter().map(|(name, &count)| (name.clone(), count.into())).collect();
         let mut training = Map::new();
         training.insert("iteration".into(), self.iteration.into());
         training.insert("counters".into(), Value::Object(counters));
@@ -125,9 +122,7 @@ fn verify(origin: &str, checkpoint: Checkpoint) -> Result<TrainingState> {
     let refuse = |message: &str| Error::input_at(origin, "metadata `pacmeta`, key `training`", message);
     let mut metadata = checkpoint.metadata.unwrap_or_default();
     let Some(Value::Object(mut training)) = metadata.get_mut("training").map(Value::take) else {
-        return Err(refuse(
-            "is missing: this is a checkpoint of a prior, not the state of a run",
-        ));
+        return Err(refuse("is missing: this is a checkpoint of a prior, not the state of a run"));
     };
     let Some(Value::String(stored)) = training.remove("crc32c") else {
         return Err(refuse("has no checksum `crc32c`"));
@@ -142,10 +137,7 @@ fn verify(origin: &str, checkpoint: Checkpoint) -> Result<TrainingState> {
     let Some(iteration) = training.get("iteration").and_then(Value::as_u64) else {
         return Err(refuse("expected a whole number under `iteration`"));
     };
-    let mut state = TrainingState {
-        iteration,
-        ..TrainingState::default()
-    };
+    let mut state = TrainingState { iteration, ..TrainingState::default() };
     let counters = training.get("counters").and_then(Value::as_object);
     for (name, count) in counters.ok_or_else(|| refuse("expected an object under `counters`"))? {
         let Some(count) = count.as_u64() else {
@@ -155,10 +147,7 @@ fn verify(origin: &str, checkpoint: Checkpoint) -> Result<TrainingState> {
     }
     for tensor in checkpoint.tensors {
         if let Some(name) = tensor.name.strip_prefix(PARAMETERS) {
-            state.parameters.push(NamedTensor {
-                name: name.to_owned(),
-                ..tensor
-            });
+            state.parameters.push(NamedTensor { name: name.to_owned(), ..tensor });
         } else if let Some(name) = tensor.name.strip_prefix(OPTIMISER) {
             state.optimiser.push((name.to_owned(), tensor.values));
         } else {

@@ -27,11 +27,7 @@ impl Settings {
         flatten("", &table, &mut keys);
         let iterations = keys.remove(ITERATIONS).and_then(|value| value.parse().ok());
         let iterations = iterations.ok_or_else(|| {
-            Error::input_at(
-                &origin,
-                format!("key `{ITERATIONS}`"),
-                "expected a whole number of iterations",
-            )
+            Error::input_at(&origin, format!("key `{ITERATIONS}`"), "expected a whole number of iterations")
         })?;
         Ok(Self { iterations, keys })
     }
@@ -39,11 +35,7 @@ impl Settings {
 
 fn flatten(prefix: &str, table: &toml::Table, keys: &mut BTreeMap<String, String>) {
     for (name, value) in table {
-        let key = if prefix.is_empty() {
-            name.clone()
-        } else {
-            format!("{prefix}.{name}")
-        };
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
             toml::Value::Table(inner) => flatten(&key, inner, keys),
             value => {
@@ -63,18 +55,11 @@ pub(super) fn refuse_another_run(folder: &Path, stored: &Settings, wanted: &Sett
         let mut message = "the folder holds a run with other settings: ".to_owned();
         for (position, name) in names.iter().take(NAMED).enumerate() {
             let show = |settings: &Settings| {
-                settings
-                    .keys
-                    .get(*name)
-                    .map_or("absent".to_owned(), |value| shorten(value))
+                settings.keys.get(*name).map_or("absent".to_owned(), |value| shorten(value))
             };
             let separator = if position == 0 { "" } else { ", " };
-            let _ = write!(
-                message,
-                "{separator}`{name}` is {} there and {} here",
-                show(stored),
-                show(wanted)
-            );
+            let _ =
+                write!(message, "{separator}`{name}` is {} there and {} here", show(stored), show(wanted));
         }
         if names.len() > NAMED {
             let _ = write!(message, ", and {} more keys", names.len() - NAMED);

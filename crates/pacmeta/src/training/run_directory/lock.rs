@@ -18,11 +18,7 @@ impl Lock {
     /// Locks `path` for the run in `folder`; gives a warning where the file system has no locks.
     pub(super) fn take(folder: &Path, path: PathBuf) -> Result<(Self, Option<String>)> {
         let io_error = |source| Error::io("write", &path, source);
-        let options = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .clone();
+        let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
         let mut file = options.open(&path).map_err(io_error)?;
         let warning = match file.try_lock() {
             Ok(()) => None,
@@ -34,8 +30,7 @@ impl Lock {
             Err(TryLockError::Error(source)) => return Err(Error::io("lock", &path, source)),
         };
         file.set_len(0).map_err(io_error)?;
-        file.write_all(format!("{}\n", std::process::id()).as_bytes())
-            .map_err(io_error)?;
+        file.write_all(format!("{}\n", std::process::id()).as_bytes()).map_err(io_error)?;
         Ok((Self { file }, warning))
     }
 }
@@ -49,9 +44,7 @@ impl Drop for Lock {
 
 fn taken(folder: &Path, path: &Path) -> Error {
     // The number may be missing: written a moment later, or unreadable while locked on some systems.
-    let number = fs::read_to_string(path)
-        .ok()
-        .and_then(|text| text.trim().parse::<u32>().ok());
+    let number = fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u32>().ok());
     let holder = number.map_or("another process".to_owned(), |number| format!("process {number}"));
     Error::input(
         folder.display(),

@@ -61,22 +61,14 @@ fn train(path: &Path, iterations: u64, stop: u64) -> Vec<String> {
             return resume.warnings;
         }
         step(&mut state);
-        metrics
-            .append(state.iteration, &[("w", state.parameters[0].values[0])])
-            .unwrap();
-        events
-            .scalars(state.iteration, &[("w", state.parameters[0].values[0])])
-            .unwrap();
+        metrics.append(state.iteration, &[("w", state.parameters[0].values[0])]).unwrap();
+        events.scalars(state.iteration, &[("w", state.parameters[0].values[0])]).unwrap();
         if state.iteration % 10 == 0 {
             run.save_state(&state, &metrics).unwrap();
         }
     }
     if stop > iterations {
-        let prior = Checkpoint {
-            tensors: state.parameters,
-            precision: Precision::F64,
-            metadata: None,
-        };
+        let prior = Checkpoint { tensors: state.parameters, precision: Precision::F64, metadata: None };
         run.write_prior(&prior, state.iteration).unwrap();
     }
     resume.warnings
@@ -132,10 +124,7 @@ fn an_extended_run_equals_a_long_one_and_is_finished_only_with_its_own_result() 
     train(&extended, 60, TO_THE_END);
     assert_eq!(content(&extended), content(&long));
     let lower = refusal(&extended, CONFIG_TEXT);
-    assert!(
-        lower.contains("run of 60 iterations") && lower.contains("is 40 here"),
-        "{lower}"
-    );
+    assert!(lower.contains("run of 60 iterations") && lower.contains("is 40 here"), "{lower}");
 }
 
 #[test]
@@ -152,14 +141,10 @@ fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
     let (run, resume) = open(&path, CONFIG_TEXT);
     assert!(matches!(&resume.start, Start::Continue(state) if state.iteration == 20));
     assert_eq!(
-        run.metrics(&resume.start)
-            .map(|_| read_metrics(run.metrics_path()).unwrap().len())
-            .unwrap(),
+        run.metrics(&resume.start).map(|_| read_metrics(run.metrics_path()).unwrap().len()).unwrap(),
         20
     );
-    let [warning] = &resume.warnings[..] else {
-        panic!("{:?}", resume.warnings)
-    };
+    let [warning] = &resume.warnings[..] else { panic!("{:?}", resume.warnings) };
     assert!(
         warning.contains("iteration-00000030") && warning.contains("the checkpoint before it is used"),
         "{warning}"
@@ -173,11 +158,7 @@ fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
     }
     let (_run, resume) = open(&path, CONFIG_TEXT);
     assert_eq!(resume.start, Start::Fresh);
-    assert!(
-        resume.warnings[1].contains("the run starts anew"),
-        "{:?}",
-        resume.warnings
-    );
+    assert!(resume.warnings[1].contains("the run starts anew"), "{:?}", resume.warnings);
 }
 
 #[test]
@@ -188,11 +169,7 @@ fn a_checkpoint_under_a_wrong_name_is_passed_over() {
     fs::rename(checkpoints.join(state_name(30)), checkpoints.join(state_name(35))).unwrap();
     let (_run, resume) = open(folder.path(), CONFIG_TEXT);
     assert!(matches!(resume.start, Start::Continue(state) if state.iteration == 20));
-    assert!(
-        resume.warnings[0].contains("holds the state of iteration 30"),
-        "{:?}",
-        resume.warnings
-    );
+    assert!(resume.warnings[0].contains("holds the state of iteration 30"), "{:?}", resume.warnings);
 }
 
 #[test]
@@ -215,20 +192,9 @@ fn as_many_checkpoints_are_kept_as_wanted_and_later_ones_go() {
     let run = run.with_kept_checkpoints(NonZeroUsize::new(3).unwrap());
     let metrics = run.metrics(&resume.start).unwrap();
     fs::write(run.state_path(77), b"damaged").unwrap();
-    fs::write(
-        run.checkpoints_path().join("iteration-5.safetensors"),
-        b"not one of ours",
-    )
-    .unwrap();
+    fs::write(run.checkpoints_path().join("iteration-5.safetensors"), b"not one of ours").unwrap();
     for iteration in 1..=6 {
-        run.save_state(
-            &TrainingState {
-                iteration,
-                ..TrainingState::default()
-            },
-            &metrics,
-        )
-        .unwrap();
+        run.save_state(&TrainingState { iteration, ..TrainingState::default() }, &metrics).unwrap();
     }
     assert_eq!(run.stored_iterations().unwrap(), [6, 5, 4]);
     assert!(run.checkpoints_path().join("iteration-5.safetensors").exists());
@@ -240,9 +206,7 @@ fn another_run_in_the_folder_is_refused_with_the_keys_that_differ() {
     let folder = tempfile::tempdir().unwrap();
     train(folder.path(), 40, 15);
     let before = content(folder.path());
-    let other = CONFIG_TEXT
-        .replace("beta = 10.0", "beta = 30.0\nalpha = 1.0")
-        .replace("rate", "speed");
+    let other = CONFIG_TEXT.replace("beta = 10.0", "beta = 30.0\nalpha = 1.0").replace("rate", "speed");
     let message = refusal(folder.path(), &other);
     for part in [
         "holds a run with other settings",
@@ -257,28 +221,18 @@ fn another_run_in_the_folder_is_refused_with_the_keys_that_differ() {
     assert_eq!(content(folder.path()), before);
     let reordered =
         "[training]\nrate = 0.003 # the same\niterations = 40\n[method]\nbeta = 10.0\nname = 'pacmaml'\n";
-    assert!(matches!(
-        open(folder.path(), reordered).1.start,
-        Start::Continue(_)
-    ));
+    assert!(matches!(open(folder.path(), reordered).1.start, Start::Continue(_)));
 }
 
 #[test]
 fn what_is_no_run_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
-    for (file, text) in [
-        ("thesis.tex", "important"),
-        (CONFIG, CONFIG_TEXT),
-        ("checkpoints", "a file"),
-    ] {
+    for (file, text) in [("thesis.tex", "important"), (CONFIG, CONFIG_TEXT), ("checkpoints", "a file")] {
         let path = folder.path().join(format!("with-{file}"));
         fs::create_dir(&path).unwrap();
         fs::write(path.join(file), text).unwrap();
         let message = refusal(&path, CONFIG_TEXT);
-        assert!(
-            message.contains("not empty") && message.contains(file),
-            "{message}"
-        );
+        assert!(message.contains("not empty") && message.contains(file), "{message}");
         assert_eq!(file_names(&path).unwrap(), [file]);
     }
     let file = folder.path().join("file");
@@ -293,11 +247,7 @@ fn a_crash_before_the_configuration_was_written_leaves_a_usable_folder() {
     fs::write(folder.path().join(".pacmeta-z.tmp"), "half a configuration").unwrap();
     let (run, resume) = open(&folder.path().join("."), CONFIG_TEXT);
     assert_eq!(resume.start, Start::Fresh);
-    assert!(
-        fs::read_to_string(run.config_path())
-            .unwrap()
-            .ends_with(CONFIG_TEXT)
-    );
+    assert!(fs::read_to_string(run.config_path()).unwrap().ends_with(CONFIG_TEXT));
     assert!(!folder.path().join(".pacmeta-z.tmp").exists());
 }
 
@@ -307,10 +257,7 @@ fn two_writers_are_kept_apart_and_the_second_learns_who_the_first_is() {
     let (first, _) = open(folder.path(), CONFIG_TEXT);
     let message = refusal(folder.path(), CONFIG_TEXT);
     let holder = format!("process {} is writing", std::process::id());
-    assert!(
-        message.contains(&holder) && message.contains("choose another --out"),
-        "{message}"
-    );
+    assert!(message.contains(&holder) && message.contains("choose another --out"), "{message}");
     drop(first);
     assert_eq!(fs::read(folder.path().join(LOCK)).unwrap(), b"");
     open(folder.path(), CONFIG_TEXT);

@@ -104,9 +104,7 @@ fn a_scalar_has_its_golden_bytes() {
 fn a_file_decodes_to_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = EventWriter::create(folder.path(), 0).unwrap();
-    writer
-        .scalars(100, &[("objective", 0.25), ("gap", f64::NAN)])
-        .unwrap();
+    writer.scalars(100, &[("objective", 0.25), ("gap", f64::NAN)]).unwrap();
     writer.scalars(u64::from(u32::MAX), &[]).unwrap();
     let records = records(&std::fs::read(writer.path()).unwrap());
     assert_eq!(records.len(), 4);
@@ -115,20 +113,15 @@ fn a_file_decodes_to_what_was_written() {
 
     let scalars = fields(&records[2]);
     assert_eq!(scalars[1], (2, Field::Varint(100)));
-    let (5, Field::Bytes(summary)) = &scalars[2] else {
-        panic!("{scalars:?}")
-    };
+    let (5, Field::Bytes(summary)) = &scalars[2] else { panic!("{scalars:?}") };
     let values: Vec<_> = fields(summary)
         .into_iter()
         .map(|(number, value)| {
-            let (1, Field::Bytes(value)) = (number, value) else {
-                panic!("not a value")
-            };
+            let (1, Field::Bytes(value)) = (number, value) else { panic!("not a value") };
             match &fields(&value)[..] {
-                [(1, Field::Bytes(tag)), (2, Field::Fixed32(number))] => (
-                    String::from_utf8(tag.clone()).unwrap(),
-                    f32::from_le_bytes(*number),
-                ),
+                [(1, Field::Bytes(tag)), (2, Field::Fixed32(number))] => {
+                    (String::from_utf8(tag.clone()).unwrap(), f32::from_le_bytes(*number))
+                }
                 other => panic!("{other:?}"),
             }
         })
@@ -146,10 +139,7 @@ fn a_resumed_run_starts_a_session_in_a_later_file() {
     assert!(first.path() < second.path());
     let records = records(&std::fs::read(second.path()).unwrap());
     let session = fields(&records[1]);
-    assert_eq!(
-        session[1..],
-        [(2, Field::Varint(1001)), (7, Field::Bytes(vec![0x08, 1]))]
-    );
+    assert_eq!(session[1..], [(2, Field::Varint(1001)), (7, Field::Bytes(vec![0x08, 1]))]);
 }
 
 #[test]

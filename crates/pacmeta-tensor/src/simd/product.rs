@@ -1,0 +1,246 @@
+//! The one matrix product of the f64 kernels:
+//!
+//! ```text
+//! C[r, c] = start[r, c] + sign * sum_k P(k, r) Q[k, c]
+//! ```
+//!
+//! with P in any strides and Q, C row-major. Layers (P = activations), weight gradients (P = transposed errors),
+//! Cholesky updates and inverses are all of this form, so one register-blocked tile serves them. A tile holds up to
+//! [`TILE_ROWS`] x 2 vectors of C in registers and runs once through k: with six rows that is twelve accumulators,
+//! enough to hide the latency of two fused multiply-adds a cycle within sixteen registers.
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::PADDING;
+
+/// The number of rows of C that a tile holds in registers.
+pub const TILE_ROWS: usize = 6;
+
+/// What the sum is added to.
+#[derive(Clone, Copy)]
+pub enum Start<'a> {
+    /// Nothing: C is overwritten.
+    Zero,
+    /// The same row for every row of C (a bias).
+    Row(&'a [f64]),
+    /// C itself: C += P' Q.
+    Plus,
+    /// C itself, minus the sum: C -= P' Q.
+    Minus,
+}
+
+/// The left factor: element (k, r) is `values[k * depth_stride + r * row_stride]`.
+#[derive(Clone, Copy)]
+pub struct Left<'a> {
+    /// The numbers.
+    pub values: &'a [f64],
+    /// The distance between neighbours along k.
+    pub depth_stride: usize,
+    /// The distance between neighbours along r.
+    pub row_stride: usize,
+}
+
+/// The sizes of a product.
+#[derive(Clone, Copy)]
+pub struct Sizes {
+    /// Rows of C.
+    pub rows: usize,
+    /// Columns of C, a multiple of [`PADDING`].
+    pub columns: usize,
+    /// Terms in each sum.
+    pub depth: usize,
+}
+
+/// C = start + sign * P' Q; `right` has rows of `right_stride`, `output` of `output_stride` numbers.
+///
+/// # Panics
+/// When a slice is too short for its sizes: callers own the buffers, so that is a mistake in this crate.
+pub fn product(
+    arch: Arch,
+    sizes: Sizes,
+    start: Start<'_>,
+    left: Left<'_>,
+    (right, right_stride): (&[f64], usize),
+    (output, output_stride): (&mut [f64], usize),
+) {
+    let Sizes { rows, columns, depth } = sizes;
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    assert!(columns.is_multiple_of(PADDING), "columns are padded");
+    assert!(output.len() >= (rows - 1) * output_stride + columns, "output holds every row");
+    if depth > 0 {
+        assert!(right.len() >= (depth - 1) * right_stride + columns, "right factor holds every row");
+        let last = (depth - 1) * left.depth_stride + (rows - 1) * left.row_stride;
+        assert!(left.values.len() > last, "left factor holds every element");
+    }
+    if let Start::Row(row) = start {
+        assert!(row.len() >= columns, "the start row is padded");
+    }
+    arch.dispatch(Product {
+        sizes,
+        start,
+        left,
+        right: right.as_ptr(),
+        right_stride,
+        output: output.as_mut_ptr(),
+        output_stride,
+    });
+}
+
+#[derive(Clone, Copy)]
+struct Product<'a> {
+    sizes: Sizes,
+    start: Start<'a>,
+    left: Left<'a>,
+    right: *const f64,
+    right_stride: usize,
+    output: *mut f64,
+    output_stride: usize,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Sizes { rows, columns, .. } = self.sizes;
+        let vectors = columns / S::F64_LANES;
+        let mut row = 0;
+        while row < rows {
+            let height = (rows - row).min(TILE_ROWS);
+            let mut vector = 0;
+            while vector < vectors {
+                let column = vector * S::F64_LANES;
+                // SAFETY: `product` checked that rows x columns of the output and every row of both factors are inside
+                // their slices; column + 2 (or 1) vectors stay below `columns` by the conditions here.
+                unsafe {
+                    if vectors - vector >= 2 {
+                        match height {
+                            6 => self.tile::<S, 6, 2>(simd, row, column),
+                            5 => self.tile::<S, 5, 2>(simd, row, column),
+                            4 => self.tile::<S, 4, 2>(simd, row, column),
+                            3 => self.tile::<S, 3, 2>(simd, row, column),
+                            2 => self.tile::<S, 2, 2>(simd, row, column),
+                            _ => self.tile::<S, 1, 2>(simd, row, column),
+                        }
+                        vector += 2;
+                    } else {
+                        match height {
+                            6 => self.tile::<S, 6, 1>(simd, row, column),
+                            5 => self.tile::<S, 5, 1>(simd, row, column),
+                            4 => self.tile::<S, 4, 1>(simd, row, column),
+                            3 => self.tile::<S, 3, 1>(simd, row, column),
+                            2 => self.tile::<S, 2, 1>(simd, row, column),
+                            _ => self.tile::<S, 1, 1>(simd, row, column),
+                        }
+                        vector += 1;
+                    }
+                }
+            }
+            row += height;
+        }
+    }
+}
+
+impl Product<'_> {
+    /// Rows `row..row + R` and V vectors of columns from `column`.
+    ///
+    /// # Safety
+    /// That block must lie inside C, and its rows and columns inside the factors.
+    #[inline(always)]
+    unsafe fn tile<S: Simd, const R: usize, const V: usize>(self, simd: S, row: usize, column: usize) {
+        // SAFETY: all offsets stay inside the block that the caller vouches for; vectors are read and written unaligned.
+        unsafe {
+            let load = |pointer: *const f64| pointer.cast::<S::f64s>().read_unaligned();
+            let mut sums = [[simd.splat_f64s(0.0); V]; R];
+            if let Start::Row(start) = self.start {
+                for v in 0..V {
+                    let value = load(start.as_ptr().add(column + v * S::F64_LANES));
+                    for r in 0..R {
+                        sums[r][v] = value;
+                    }
+                }
+            }
+            let mut right = self.right.add(column);
+            let mut left = self.left.values.as_ptr().add(row * self.left.row_stride);
+            for _ in 0..self.sizes.depth {
+                let mut q = [simd.splat_f64s(0.0); V];
+                for v in 0..V {
+                    q[v] = load(right.add(v * S::F64_LANES));
+                }
+                for r in 0..R {
+                    let p = simd.splat_f64s(*left.add(r * self.left.row_stride));
+                    for v in 0..V {
+                        sums[r][v] = simd.mul_add_e_f64s(p, q[v], sums[r][v]);
+                    }
+                }
+                // wrapping: one step past the end after the last round
+                right = right.wrapping_add(self.right_stride);
+                left = left.wrapping_add(self.left.depth_stride);
+            }
+            for r in 0..R {
+                for v in 0..V {
+                    let place = self
+                        .output
+                        .add((row + r) * self.output_stride + column + v * S::F64_LANES)
+                        .cast::<S::f64s>();
+                    let value = match self.start {
+                        Start::Plus => simd.add_f64s(place.read_unaligned(), sums[r][v]),
+                        Start::Minus => simd.sub_f64s(place.read_unaligned(), sums[r][v]),
+                        _ => sums[r][v],
+                    };
+                    place.write_unaligned(value);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::padded;
+
+    #[test]
+    fn agrees_with_three_loops_for_every_start_and_stride() {
+        for (rows, columns, depth) in [(1, 1, 1), (5, 8, 3), (6, 9, 7), (13, 32, 32), (25, 2, 11), (4, 16, 0)]
+        {
+            let stride = padded(columns);
+            let number = |seed: usize, i: usize| (((i * 7919 + seed * 104_729) % 1000) as f64) / 500.0 - 1.0;
+            let bias: Vec<f64> = (0..stride).map(|i| number(4, i)).collect();
+            let right: Vec<f64> = (0..(depth + 1) * stride).map(|i| number(1, i)).collect();
+            let left: Vec<f64> = (0..(depth + 1) * (rows + 1)).map(|i| number(2, i)).collect();
+            let first: Vec<f64> = (0..rows * stride).map(|i| number(3, i)).collect();
+            for (depth_stride, row_stride) in [(rows, 1), (1, depth.max(1))] {
+                let starts =
+                    [(Start::Zero, 1.0), (Start::Row(&bias), 1.0), (Start::Plus, 1.0), (Start::Minus, -1.0)];
+                for (start, sign) in starts {
+                    let mut output = first.clone();
+                    product(
+                        Arch::new(),
+                        Sizes { rows, columns: stride, depth },
+                        start,
+                        Left { values: &left, depth_stride, row_stride },
+                        (&right, stride),
+                        (&mut output, stride),
+                    );
+                    for r in 0..rows {
+                        for c in 0..columns {
+                            let begin = match start {
+                                Start::Zero => 0.0,
+                                Start::Row(bias) => bias[c],
+                                Start::Plus | Start::Minus => first[r * stride + c],
+                            };
+                            let sum: f64 = (0..depth)
+                                .map(|k| left[k * depth_stride + r * row_stride] * right[k * stride + c])
+                                .sum();
+                            let expected = begin + sign * sum;
+                            assert!((output[r * stride + c] - expected).abs() < 1e-12);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

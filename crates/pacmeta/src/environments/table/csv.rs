@@ -1,0 +1,196 @@
+//! Tasks, supports and queries in CSV.
+
+mod reader;
+
+use std::collections::HashMap;
+
+use super::queries::{Queries, Records};
+use super::{Format, TableOptions, TaskTable, finish, listed, quoted};
+use crate::error::{Error, Result};
+use crate::task::Task;
+
+use reader::Table;
+
+/// Reads tasks from the bytes of a CSV file; `origin` names it in messages. See the [table module](super).
+///
+/// # Errors
+/// When the bytes are not such a table; the error names line and column, and what to do.
+pub fn parse_csv(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<TaskTable> {
+    options.check()?;
+    let mut table = Table::open(origin, bytes)?;
+    let columns = Columns::choose(&table, options)?;
+    let mut growing: Vec<Growing> = Vec::new();
+    let mut by_name: HashMap<String, usize> = HashMap::new();
+    while table.next()? {
+        let name = table.fields[columns.task].trim();
+        if name.is_empty() {
+            return Err(table.wrong(columns.task, "the task's name is missing; fill it in or remove the row"));
+        }
+        let index = by_name.get(name).copied().unwrap_or_else(|| {
+            growing.push(Growing::new(name));
+            by_name.insert(name.to_string(), growing.len() - 1);
+            growing.len() - 1
+        });
+        let task = &mut growing[index];
+        for &feature in &columns.features {
+            task.inputs.push(table.number(feature, columns.feature_remedy)?);
+        }
+        task.targets.push(table.number(columns.target, "")?);
+        if let Some(adapt) = columns.adapt {
+            match table.fields[adapt].trim() {
+                "0" => {}
+                "1" => task.adapt.push(task.targets.len() - 1),
+                other => {
+                    let message = format!(
+                        "expected 1 (the example is in the adaptation set) or 0 (it is not), found {}",
+                        quoted(other)
+                    );
+                    return Err(table.wrong(adapt, &message));
+                }
+            }
+        }
+    }
+    if growing.is_empty() {
+        return Err(table.no_rows());
+    }
+    if columns.adapt.is_some()
+        && let Some(task) = growing.iter().find(|task| task.adapt.is_empty())
+    {
+        return Err(Error::input_at(
+            origin,
+            "column `adapt`",
+            format!(
+                "task {} has no example with 1; mark at least one in every task, or remove the column",
+                quoted(&task.name)
+            ),
+        ));
+    }
+    let feature_names: Vec<String> =
+        columns.features.iter().map(|&index| table.header[index].clone()).collect();
+    let dimension = feature_names.len();
+    let tasks = growing.into_iter().map(|task| task.finish(dimension)).collect::<Result<_>>()?;
+    finish(origin, tasks, feature_names, options)
+}
+
+/// The examples of a table with the columns of a prior.
+pub(super) fn support(
+    origin: &str,
+    bytes: &[u8],
+    name: &str,
+    feature_names: &[String],
+    target: &str,
+) -> Result<Task> {
+    let mut table = Table::open(origin, bytes)?;
+    let features = table.features_of_prior(feature_names)?;
+    let target = table.column(target, "the prior was trained on this target; name a column so")?;
+    let mut task = Growing::new(name);
+    while table.next()? {
+        for &feature in &features {
+            task.inputs.push(table.number(feature, "")?);
+        }
+        task.targets.push(table.number(target, "")?);
+    }
+    if task.targets.is_empty() {
+        return Err(table.no_rows());
+    }
+    task.finish(feature_names.len())
+}
+
+/// The inputs of a table with the columns of a prior, and its fields as they are.
+pub(super) fn queries(origin: &str, bytes: &[u8], feature_names: &[String]) -> Result<Queries> {
+    let mut table = Table::open(origin, bytes)?;
+    let features = table.features_of_prior(feature_names)?;
+    let mut inputs = Vec::new();
+    let mut records = Records::new(table.header.len());
+    while table.next()? {
+        for &feature in &features {
+            inputs.push(table.number(feature, "")?);
+        }
+        table.fields.iter().for_each(|field| records.push(field));
+    }
+    if inputs.is_empty() {
+        return Err(table.no_rows());
+    }
+    Ok(Queries { format: Format::Csv, columns: table.header, records, features, inputs })
+}
+
+/// A task whose rows are still coming.
+struct Growing {
+    name: String,
+    inputs: Vec<f64>,
+    targets: Vec<f64>,
+    adapt: Vec<usize>,
+}
+
+impl Growing {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_string(), inputs: Vec::new(), targets: Vec::new(), adapt: Vec::new() }
+    }
+
+    fn finish(self, dimension: usize) -> Result<Task> {
+        let task = Task::new(self.name, dimension, self.inputs, self.targets)?;
+        if self.adapt.is_empty() { Ok(task) } else { task.with_adapt(self.adapt) }
+    }
+}
+
+/// Where a table of tasks has what.
+struct Columns {
+    task: usize,
+    target: usize,
+    features: Vec<usize>,
+    adapt: Option<usize>,
+    /// What else may help when a feature is not a number.
+    feature_remedy: &'static str,
+}
+
+impl Columns {
+    fn choose(table: &Table<'_>, options: &TableOptions) -> Result<Self> {
+        let task =
+            table.column(&options.task, "it names the task of each row; choose another by `data.task`")?;
+        let target = table.column(&options.target, "it holds the target; choose another by `data.target`")?;
+        if task == target {
+            return Err(Error::config("data.target", "expected another column than `data.task`"));
+        }
+        let adapt = table.header.iter().position(|name| name == "adapt");
+        let mut adapt = adapt.filter(|&column| column != task && column != target);
+        if let Some(names) = &options.features {
+            let mut features = Vec::with_capacity(names.len());
+            for name in names {
+                let column = table.column(name, "`data.features` asks for it")?;
+                if column == task || column == target {
+                    let message = format!("{} is the task or the target, not a feature", quoted(name));
+                    return Err(Error::config("data.features", message));
+                }
+                features.push(column);
+            }
+            adapt = adapt.filter(|column| !features.contains(column));
+            return Ok(Self { task, target, features, adapt, feature_remedy: "" });
+        }
+        let features: Vec<usize> = (0..table.header.len())
+            .filter(|&column| column != task && column != target && Some(column) != adapt)
+            .collect();
+        if let Some(&column) = features.iter().find(|&&column| table.header[column].is_empty()) {
+            return Err(Error::input_at(
+                table.origin,
+                format!("line {}", table.header_line),
+                format!(
+                    "column {} has no name (an index or a comma too many?); name it, remove it, or list the columns to \
+                     use in `data.features`",
+                    column + 1
+                ),
+            ));
+        }
+        if features.is_empty() {
+            return Err(Error::input_at(
+                table.origin,
+                format!("line {}", table.header_line),
+                format!(
+                    "there is no feature: the columns are {}; add at least one beside task and target",
+                    listed(table.header.iter().map(String::as_str))
+                ),
+            ));
+        }
+        let feature_remedy = "; if the column is not a feature, list those that are in `data.features`";
+        Ok(Self { task, target, features, adapt, feature_remedy })
+    }
+}

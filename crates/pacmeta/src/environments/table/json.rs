@@ -1,0 +1,130 @@
+//! Tasks, supports and queries in JSON.
+//!
+//! The text becomes a tree of values first, which is then walked: so every error can name the path to the value it is
+//! about, such as `tasks[3].y[7]`.
+
+mod walk;
+
+use std::collections::HashMap;
+
+use serde_json::Map;
+
+use super::queries::{Queries, Records};
+use super::{Format, TableOptions, TaskTable, counted, finish, quoted};
+use crate::error::Result;
+use crate::task::Task;
+
+use walk::File;
+
+/// Reads tasks from the bytes of a JSON file; `origin` names it in messages. See the [table module](super).
+///
+/// # Errors
+/// When the bytes are not such a file; the error names the line and column or the path, and what to do.
+pub fn parse_json(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<TaskTable> {
+    options.check()?;
+    let file = File { origin };
+    let root = file.parse(bytes)?;
+    let root = file.object(&root, "", &["tasks", "features"])?;
+    let list = file.list(file.required(root, "", "tasks")?, "tasks")?;
+    if list.is_empty() {
+        return Err(file.wrong("tasks", "expected at least one task, found an empty list"));
+    }
+    let mut tasks = Vec::with_capacity(list.len());
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (index, value) in list.iter().enumerate() {
+        let path = format!("tasks[{index}]");
+        let task = file.task(value, &path, &format!("task-{index:03}"), &TASK_KEYS)?;
+        if let Some(other) = places.insert(task.name().to_string(), index) {
+            return Err(file.wrong(
+                &format!("{path}.name"),
+                format!("{} is the name of tasks[{other}] too; give each task its own", quoted(task.name())),
+            ));
+        }
+        let dimension = tasks.first().map_or(task.dimension(), Task::dimension);
+        if task.dimension() != dimension {
+            return Err(file.wrong(
+                &format!("{path}.x"),
+                format!(
+                    "expected {} as in tasks[0], found {}",
+                    counted(dimension, "feature"),
+                    task.dimension()
+                ),
+            ));
+        }
+        tasks.push(task);
+    }
+    let dimension = tasks[0].dimension();
+    let names = file.features(root, dimension)?.unwrap_or_else(|| default_names(dimension));
+    let Some(wanted) = &options.features else {
+        return finish(origin, tasks, names, options);
+    };
+    let columns = file.select(&names, wanted, "`data.features` asks for it")?;
+    let tasks = tasks.iter().map(|task| with_columns(task, &columns)).collect::<Result<_>>()?;
+    finish(origin, tasks, wanted.clone(), options)
+}
+
+/// The examples of `{"x": ..., "y": ...}` or of the only task.
+pub(super) fn support(origin: &str, bytes: &[u8], name: &str, feature_names: &[String]) -> Result<Task> {
+    let file = File { origin };
+    let value = file.parse(bytes)?;
+    let root = file.object(&value, "", &["x", "y", "name", "adapt", "features", "tasks"])?;
+    let task = match root.get("tasks") {
+        None => file.task(&value, "", name, &["x", "y", "name", "adapt", "features"])?,
+        Some(tasks) => {
+            if let Some(key) = ["x", "y", "name", "adapt"].into_iter().find(|key| root.contains_key(*key)) {
+                return Err(file.wrong(key, "expected either `tasks` or `x` and `y`, found both; remove one"));
+            }
+            match file.list(tasks, "tasks")?.as_slice() {
+                [task] => file.task(task, "tasks[0]", name, &TASK_KEYS)?,
+                several => {
+                    let message = format!("expected exactly one task to adapt to, found {}", several.len());
+                    return Err(file.wrong("tasks", message));
+                }
+            }
+        }
+    };
+    let columns = file.columns_of_prior(root, task.dimension(), feature_names)?;
+    with_columns(&task, &columns)
+}
+
+/// The inputs of `{"x": ...}` or of a plain list.
+pub(super) fn queries(origin: &str, bytes: &[u8], feature_names: &[String]) -> Result<Queries> {
+    let file = File { origin };
+    let value = file.parse(bytes)?;
+    let empty = Map::new();
+    let (root, rows, path) = if value.is_array() {
+        (&empty, &value, "list")
+    } else {
+        let root = file.object(&value, "", &["x", "y", "name", "adapt", "features"])?;
+        (root, file.required(root, "", "x")?, "x")
+    };
+    let (dimension, numbers) = file.rows(rows, path)?;
+    let features = file.columns_of_prior(root, dimension, feature_names)?;
+    let columns = file.features(root, dimension)?.unwrap_or_else(|| feature_names.to_vec());
+    let inputs =
+        numbers.chunks_exact(dimension).flat_map(|row| features.iter().map(|&column| row[column])).collect();
+    let mut records = Records::new(dimension);
+    numbers.iter().for_each(|number| records.push(&format!("{number:?}")));
+    Ok(Queries { format: Format::Json, columns, records, features, inputs })
+}
+
+const TASK_KEYS: [&str; 4] = ["name", "x", "y", "adapt"];
+
+/// `x` for one feature, else `x0`, `x1`, ...
+fn default_names(dimension: usize) -> Vec<String> {
+    match dimension {
+        1 => vec!["x".into()],
+        _ => (0..dimension).map(|index| format!("x{index}")).collect(),
+    }
+}
+
+/// The task with some of its features, in the order of `columns`.
+fn with_columns(task: &Task, columns: &[usize]) -> Result<Task> {
+    let rows = task.inputs().chunks_exact(task.dimension());
+    let inputs = rows.flat_map(|row| columns.iter().map(|&column| row[column])).collect();
+    let chosen = Task::new(task.name(), columns.len(), inputs, task.targets().to_vec())?;
+    match task.adapt() {
+        None => Ok(chosen),
+        Some(adapt) => chosen.with_adapt(adapt.to_vec()),
+    }
+}

@@ -1,0 +1,248 @@
+//! Tasks from tables: people's own data in CSV or JSON.
+//!
+//! **CSV**: a header line, then one example a row: a column that names the task, the features, the target and
+//! optionally `adapt` (1 for the examples of S', 0 for the others). Rows of a task need not be neighbours; tasks keep
+//! the order in which they first appear.
+//!
+//! **JSON**: `{"tasks": [{"name": "a", "x": [[1, 2], [3, 4]], "y": [5, 6], "adapt": [0]}]}` with an optional name and
+//! `adapt` (indices counted from 0), an optional `"features": ["width", "height"]` beside `"tasks"`, and `x` as a plain
+//! list of numbers where there is one feature.
+//!
+//! Nothing is guessed and nothing is repaired: a missing value, a text among numbers or a misspelt column is an error
+//! that says where it is and what to do. Spaces around names and numbers do not count. Memory stays proportional to
+//! the size of the input.
+//!
+//! ```
+//! use pacmeta::environments::table::{TableOptions, parse_csv};
+//!
+//! let text = "shop,price,sold\nnorth,1.0,12\nsouth,1.5,3\nnorth,2.0,9\nsouth,1.0,4\n";
+//! let options = TableOptions { task: "shop".into(), target: "sold".into(), ..TableOptions::default() };
+//! let table = parse_csv("shops.csv", text.as_bytes(), &options)?;
+//! assert_eq!(table.feature_names, ["price"]);
+//! assert_eq!(table.tasks[0].targets(), [12.0, 9.0]);
+//! # Ok::<(), pacmeta::Error>(())
+//! ```
+
+mod csv;
+mod export;
+mod json;
+mod predictions;
+mod queries;
+mod strict;
+mod words;
+
+pub use csv::parse_csv;
+pub use export::{tasks_to_csv, tasks_to_json};
+pub use json::parse_json;
+pub use predictions::{Prediction, write_predictions};
+pub use queries::{Queries, parse_queries, read_queries};
+pub(crate) use words::{counted, did_you_mean, listed, quoted};
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::task::Task;
+
+/// Which columns of a table mean what, and which tasks are large enough.
+///
+/// | field | configuration | default | meaning |
+/// |---|---|---|---|
+/// | `task` | `data.task` | `task` | the CSV column that names the task |
+/// | `target` | `data.target` | `y` | the CSV column of the target (in JSON always the key `y`; this is its name) |
+/// | `features` | `data.features` | all others | the features, in this order |
+/// | `min_examples` | `data.min_examples` | none | smaller tasks are left out; without it a task of one example is an error |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOptions {
+    /// The column that names the task.
+    pub task: String,
+    /// The column of the target.
+    pub target: String,
+    /// The features in the order wanted; all other columns if none.
+    pub features: Option<Vec<String>>,
+    /// Tasks with fewer examples are left out.
+    pub min_examples: Option<usize>,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self { task: "task".into(), target: "y".into(), features: None, min_examples: None }
+    }
+}
+
+impl TableOptions {
+    /// Refuses choices that contradict each other, whatever the file says.
+    fn check(&self) -> Result<()> {
+        let Some(features) = &self.features else {
+            return Ok(());
+        };
+        if features.is_empty() {
+            return Err(Error::config(
+                "data.features",
+                "expected at least one feature; leave it out for all columns",
+            ));
+        }
+        if let Some(name) = repeated(features.iter().map(String::as_str)) {
+            return Err(Error::config("data.features", format!("{} is listed twice", quoted(name))));
+        }
+        Ok(())
+    }
+}
+
+/// Tasks read from a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskTable {
+    /// The tasks, in order of first appearance.
+    pub tasks: Vec<Task>,
+    /// The name of every feature.
+    pub feature_names: Vec<String>,
+    /// The name of the target.
+    pub target_name: String,
+    /// The names of the tasks that have fewer than `min_examples` examples.
+    pub left_out: Vec<String>,
+}
+
+/// The two ways to write a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values with a header line.
+    Csv,
+    /// JSON.
+    Json,
+}
+
+impl Format {
+    /// The format that the ending `.csv` or `.json` of `origin` says, else JSON if the text begins with a brace or a
+    /// bracket, else CSV.
+    pub fn of(origin: &str, bytes: &[u8]) -> Self {
+        let extension = Path::new(origin).extension().and_then(|extension| extension.to_str());
+        match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("csv") => Self::Csv,
+            Some("json") => Self::Json,
+            _ => match without_mark(bytes).iter().find(|byte| !byte.is_ascii_whitespace()) {
+                Some(b'{' | b'[') => Self::Json,
+                _ => Self::Csv,
+            },
+        }
+    }
+}
+
+/// Reads tasks from a CSV or JSON file; `-` is standard input. See [`Format::of`] for how the format is told.
+///
+/// # Errors
+/// When the file cannot be read or does not hold what the [module documentation](self) describes, or when tasks are too
+/// small and [`TableOptions::min_examples`] does not say what to do.
+pub fn read_tasks(path: impl AsRef<Path>, options: &TableOptions) -> Result<TaskTable> {
+    let (origin, bytes) = read_bytes(path.as_ref())?;
+    match Format::of(&origin, &bytes) {
+        Format::Csv => parse_csv(&origin, &bytes, options),
+        Format::Json => parse_json(&origin, &bytes, options),
+    }
+}
+
+/// Reads one small data set to adapt to; `-` is standard input. See [`parse_support`].
+///
+/// # Errors
+/// When the file cannot be read, or as for [`parse_support`].
+pub fn read_support(path: impl AsRef<Path>, feature_names: &[String], target: &str) -> Result<Task> {
+    let (origin, bytes) = read_bytes(path.as_ref())?;
+    parse_support(&origin, &bytes, feature_names, target)
+}
+
+/// One small data set: a CSV with the features and the target among its columns, or JSON `{"x": ..., "y": ...}` or
+/// `{"tasks": [...]}` with one task. Every example is used: other columns (a task, an `adapt`) are ignored.
+///
+/// # Errors
+/// When a column is missing or a value is not a finite number.
+pub fn parse_support(origin: &str, bytes: &[u8], feature_names: &[String], target: &str) -> Result<Task> {
+    let stem = Path::new(origin).file_stem().and_then(|stem| stem.to_str()).unwrap_or("support");
+    match Format::of(origin, bytes) {
+        Format::Csv => csv::support(origin, bytes, stem, feature_names, target),
+        Format::Json => json::support(origin, bytes, stem, feature_names),
+    }
+}
+
+/// The whole of a file, or of standard input for `-`, and the name that messages give it.
+fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|source| Error::io("read", "standard input", source))?;
+        return Ok(("standard input".into(), bytes));
+    }
+    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+    Ok((path.display().to_string(), bytes))
+}
+
+/// The bytes without a UTF-8 byte order mark, which spreadsheets like to put in front.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// The text of a file.
+fn text<'a>(origin: &str, bytes: &'a [u8]) -> Result<&'a str> {
+    let bytes = without_mark(bytes);
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(Error::input(origin, "the text is in UTF-16; save the file as UTF-8"));
+    }
+    std::str::from_utf8(bytes).map_err(|problem| {
+        let before = &bytes[..problem.valid_up_to()];
+        let line = 1 + line_ends(before, bytes.get(problem.valid_up_to()).copied());
+        Error::input_at(origin, format!("line {line}"), "the text is not UTF-8; save the file as UTF-8")
+    })
+}
+
+/// The number of line ends in `bytes`: `\n`, `\r\n` or `\r`, where `next` is the byte that follows.
+fn line_ends(bytes: &[u8], next: Option<u8>) -> usize {
+    let following = bytes.iter().skip(1).copied().map(Some).chain([next]);
+    bytes
+        .iter()
+        .zip(following)
+        .filter(|&(&byte, next)| byte == b'\n' || (byte == b'\r' && next != Some(b'\n')))
+        .count()
+}
+
+/// The first name that occurred before.
+fn repeated<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = std::collections::HashSet::new();
+    names.into_iter().find(|name| !seen.insert(*name))
+}
+
+/// Leaves out the tasks that are too small, or refuses them where nobody said so.
+fn finish(
+    origin: &str,
+    tasks: Vec<Task>,
+    feature_names: Vec<String>,
+    options: &TableOptions,
+) -> Result<TaskTable> {
+    let smallest = options.min_examples.unwrap_or(2);
+    let total = tasks.len();
+    let largest = tasks.iter().map(Task::len).max().unwrap_or(0);
+    let (tasks, small): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.len() >= smallest);
+    let left_out: Vec<String> = small.iter().map(|task| task.name().to_string()).collect();
+    if options.min_examples.is_none() && !left_out.is_empty() {
+        return Err(Error::input(
+            origin,
+            format!(
+                "{} of {total} tasks {} one example only, and learning from a task takes two: {}; add examples, or \
+                 set `data.min_examples = 2` to leave such tasks out",
+                left_out.len(),
+                if left_out.len() == 1 { "has" } else { "have" },
+                listed(left_out.iter().map(String::as_str))
+            ),
+        ));
+    }
+    if tasks.is_empty() {
+        return Err(Error::input(
+            origin,
+            format!(
+                "none of the {total} tasks has `data.min_examples = {smallest}` examples, the largest has {largest}; \
+                 lower `data.min_examples`"
+            ),
+        ));
+    }
+    Ok(TaskTable { tasks, feature_names, target_name: options.target.clone(), left_out })
+}
+
+#[cfg(test)]
+mod tests;

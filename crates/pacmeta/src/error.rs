@@ -1,0 +1,148 @@
+//! The one error type of the library: what went wrong, where, what was expected and what to do about it.
+//!
+//! Errors fall into two kinds. *Input* errors are the user's to mend (a file, a key, an argument); everything else
+//! means that a run failed. The command line turns the first kind into exit code 2 and the second into 1.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The result of a fallible operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can go wrong in this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or a piece of text does not hold what it should.
+    #[error("{0}")]
+    Input(InputError),
+    /// A configuration key has a value that cannot be used.
+    #[error("configuration key `{key}`: {message}")]
+    Config {
+        /// The dotted key, e.g. `method.beta`.
+        key: String,
+        /// What is wrong with it and what was expected.
+        message: String,
+    },
+    /// The operating system refused to read, write or rename.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was attempted, e.g. `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason given by the system.
+        source: std::io::Error,
+    },
+    /// A covariance matrix is not positive definite. Nothing is added to its diagonal behind the user's back.
+    #[error(
+        "task `{task}`: the {size} x {size} matrix K + s2 I with noise variance s2 = {noise_variance:e} is not positive \
+         definite (pivot {pivot}){}; lower the temperature or look for examples that occur twice",
+        temperature.map(|t| format!(" at temperature {t}")).unwrap_or_default()
+    )]
+    Factorisation {
+        /// The task's name.
+        task: String,
+        /// The number of examples in the factorised matrix.
+        size: usize,
+        /// The noise variance s2 on the diagonal.
+        noise_variance: f64,
+        /// The Gibbs temperature that led to it, where there is one.
+        temperature: Option<f64>,
+        /// The index of the first pivot that was not positive.
+        pivot: usize,
+    },
+    /// A temperature so extreme that squares of its noise variance would overflow.
+    #[error(
+        "task `{task}`: the temperature gives noise variance s2 = {noise_variance:e}, outside 1e-150..1e150; choose a \
+         temperature nearer to the number of examples"
+    )]
+    ExtremeNoise {
+        /// The task's name.
+        task: String,
+        /// The noise variance s2.
+        noise_variance: f64,
+    },
+    /// Training produced a number that is not finite.
+    #[error("iteration {iteration}: {quantity} is not finite; lower `training.rate` or the temperatures")]
+    Diverged {
+        /// The iteration that produced it.
+        iteration: u64,
+        /// What is not finite.
+        quantity: String,
+    },
+    /// The user interrupted the run; its state was written first.
+    #[error("interrupted after iteration {iteration}; the same command continues from there")]
+    Interrupted {
+        /// The last finished iteration.
+        iteration: u64,
+    },
+    /// A tensor operation failed.
+    #[error(transparent)]
+    Tensor(#[from] pacmeta_tensor::TensorError),
+    /// A bound was refused.
+    #[error(transparent)]
+    Bound(#[from] pacmeta_bounds::BoundError),
+}
+
+/// Where an input is wrong, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputError {
+    /// The file, or a phrase such as `standard input`.
+    pub origin: String,
+    /// The place inside it: a line, a column, a key, a tensor.
+    pub place: Option<String>,
+    /// What was found, what was expected and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{}, {place}: {}", self.origin, self.message),
+            None => write!(f, "{}: {}", self.origin, self.message),
+        }
+    }
+}
+
+impl Error {
+    /// An input error about a whole file or text.
+    pub fn input(origin: impl fmt::Display, message: impl Into<String>) -> Self {
+        Self::Input(InputError { origin: origin.to_string(), place: None, message: message.into() })
+    }
+
+    /// An input error about a place (a line, a key, a tensor) in a file or text.
+    pub fn input_at(origin: impl fmt::Display, place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Input(InputError {
+            origin: origin.to_string(),
+            place: Some(place.into()),
+            message: message.into(),
+        })
+    }
+
+    /// An error about a configuration key.
+    pub fn config(key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Config { key: key.into(), message: message.into() }
+    }
+
+    /// An error of the operating system about a path.
+    pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// Whether the user's input is at fault, rather than the run itself.
+    pub fn is_input(&self) -> bool {
+        match self {
+            Self::Input(_) | Self::Config { .. } | Self::Bound(_) | Self::ExtremeNoise { .. } => true,
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                std::io::ErrorKind::NotFound
+                    | std::io::ErrorKind::IsADirectory
+                    | std::io::ErrorKind::NotADirectory
+                    | std::io::ErrorKind::PermissionDenied
+                    | std::io::ErrorKind::InvalidData
+            ),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Loops over kernel matrices k = scale exp(-|f - f'|^2), vectorised along rows, and their derivatives.
+
+use pacmeta_tensor::simd::{PADDING, dot, elementary, padded};
+use pulp::{Arch, Simd, WithSimd};
+
+use super::{Points, PointsGradient};
+
+/// K of the points with themselves: entries (i, j) for j >= i (whole cache lines), zero in the padding.
+pub(super) fn upper_kernel(arch: Arch, points: &Points, scale: f64, kernel: &mut Vec<f64>) {
+    let stride = points.stride();
+    kernel.resize(points.count * stride, 0.0);
+    arch.dispatch(KernelRows { points, others: points, scale, kernel, triangle: Triangle::Upper });
+}
+
+/// K(S', S) with one row an example of S' (`rows`) and one column an example of S (`columns`), zero in the padding.
+pub(super) fn cross_kernel(arch: Arch, rows: &Points, columns: &Points, scale: f64, kernel: &mut Vec<f64>) {
+    kernel.resize(rows.count * columns.stride(), 0.0);
+    arch.dispatch(KernelRows { points: rows, others: columns, scale, kernel, triangle: Triangle::All });
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Triangle {
+    Upper,
+    All,
+}
+
+struct KernelRows<'a> {
+    points: &'a Points,
+    others: &'a Points,
+    scale: f64,
+    kernel: &'a mut [f64],
+    triangle: Triangle,
+}
+
+impl WithSimd for KernelRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { points, others, scale, kernel, triangle } = self;
+        let (stride, count) = (others.stride(), others.count);
+        for (row, values) in kernel.chunks_exact_mut(stride).enumerate() {
+            let first = if triangle == Triangle::Upper { row / PADDING * PADDING } else { 0 };
+            let values = &mut values[first..];
+            values.fill(0.0);
+            for dimension in 0..points.feature_dimension {
+                let here = points.feature(dimension)[row];
+                for (value, there) in values.iter_mut().zip(&others.feature(dimension)[first..]) {
+                    let difference = here - there;
+                    *value = difference.mul_add(-difference, *value);
+                }
+            }
+            for value in values.iter_mut() {
+                *value = scale * elementary::exp(*value);
+            }
+            values[count - first..].fill(0.0);
+        }
+    }
+}
+
+/// From X with A^-1 = X' X computes `solution` = A^-1 r = X' (X r).
+pub(super) fn apply_inverse(
+    arch: Arch,
+    inverse_factor: &[f64],
+    residual: &[f64],
+    solution: &mut Vec<f64>,
+    size: usize,
+) {
+    let stride = padded(size);
+    solution.clear();
+    solution.resize(stride, 0.0);
+    arch.dispatch(ApplyInverse { inverse_factor: &inverse_factor[..size * stride], residual, solution });
+}
+
+struct ApplyInverse<'a> {
+    inverse_factor: &'a [f64],
+    residual: &'a [f64],
+    solution: &'a mut [f64],
+}
+
+impl WithSimd for ApplyInverse<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let stride = self.solution.len();
+        for (row, values) in self.inverse_factor.chunks_exact(stride).enumerate() {
+            let end = padded(row + 1);
+            let entry = dot(&values[..end], &self.residual[..end]);
+            for (sum, value) in self.solution[..end].iter_mut().zip(values) {
+                *sum = entry.mul_add(*value, *sum);
+            }
+        }
+    }
+}
+
+/// sum_ij A_ij B_ij of two symmetric matrices, from their upper triangles.
+pub(super) fn symmetric_product(arch: Arch, left: &[f64], right: &[f64], size: usize) -> f64 {
+    arch.dispatch(SymmetricProduct { left, right, size })
+}
+
+struct SymmetricProduct<'a> {
+    left: &'a [f64],
+    right: &'a [f64],
+    size: usize,
+}
+
+impl WithSimd for SymmetricProduct<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let stride = padded(self.size);
+        let (mut diagonal, mut above) = (0.0, 0.0);
+        for row in 0..self.size {
+            let range = row * stride + row..(row + 1) * stride;
+            let (left, right) = (&self.left[range.clone()], &self.right[range]);
+            diagonal += left[0] * right[0];
+            above += dot(&left[1..], &right[1..]);
+        }
+        diagonal + 2.0 * above
+    }
+}
+
+/// v . A v of a symmetric matrix, from its upper triangle.
+pub(super) fn quadratic_form(arch: Arch, matrix: &[f64], vector: &[f64], size: usize) -> f64 {
+    arch.dispatch(QuadraticForm { matrix, vector, size })
+}
+
+struct QuadraticForm<'a> {
+    matrix: &'a [f64],
+    vector: &'a [f64],
+    size: usize,
+}
+
+impl WithSimd for QuadraticForm<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let stride = padded(self.size);
+        let mut sum = 0.0;
+        for row in 0..self.size {
+            let values = &self.matrix[row * stride + row..(row + 1) * stride];
+            let here = self.vector[row];
+            let others = dot(&values[1..], &self.vector[row + 1..]);
+            sum += here * (values[0] * here + 2.0 * others);
+        }
+        sum
+    }
+}
+
+/// Adds to the gradient what the symmetric adjoint of K (upper triangle) means for the features, and returns
+/// sum_ij adjoint_ij K_ij (which divided by the scale is the derivative with respect to it).
+pub(super) fn through_own_kernel(
+    arch: Arch,
+    points: &Points,
+    kernel: &[f64],
+    adjoint: &[f64],
+    gradient: &mut PointsGradient,
+) -> f64 {
+    arch.dispatch(ThroughOwnKernel { points, kernel, adjoint, gradient })
+}
+
+struct ThroughOwnKernel<'a> {
+    points: &'a Points,
+    kernel: &'a [f64],
+    adjoint: &'a [f64],
+    gradient: &'a mut PointsGradient,
+}
+
+impl WithSimd for ThroughOwnKernel<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let Self { points, kernel, adjoint, gradient } = self;
+        let stride = points.stride();
+        let mut diagonal = 0.0;
+        let mut above = 0.0;
+        for row in 0..points.count {
+            // The pair (i, j), i < j, stands for both (i, j) and (j, i):
+            // d/df_i = -4 adjoint_ij K_ij (f_i - f_j) = -d/df_j.
+            let first = row / PADDING * PADDING;
+            let kernel = &kernel[row * stride..(row + 1) * stride];
+            let adjoint = &adjoint[row * stride..(row + 1) * stride];
+            diagonal += adjoint[row] * kernel[row];
+            // columns first..row are below the diagonal
+            let mut head = [0.0; PADDING];
+            for lane in 0..PADDING {
+                head[lane] =
+                    if first + lane > row { adjoint[first + lane] * kernel[first + lane] } else { 0.0 };
+            }
+            above += head.iter().sum::<f64>();
+            let second = first + PADDING;
+            above += dot(&adjoint[second..], &kernel[second..]);
+            for dimension in 0..points.feature_dimension {
+                let features = points.feature(dimension);
+                let here = features[row];
+                let derivative = &mut gradient.features[dimension * stride..(dimension + 1) * stride];
+                let mut own = [0.0; PADDING];
+                for lane in 0..PADDING {
+                    let pull = 4.0 * head[lane] * (here - features[first + lane]);
+                    derivative[first + lane] += pull;
+                    own[lane] = pull;
+                }
+                let (weights, _) = kernel[second..].as_chunks::<PADDING>();
+                let (adjoints, _) = adjoint[second..].as_chunks::<PADDING>();
+                let (there, _) = features[second..].as_chunks::<PADDING>();
+                let (targets, _) = derivative[second..].as_chunks_mut::<PADDING>();
+                for (((weight, adjoint), there), target) in
+                    weights.iter().zip(adjoints).zip(there).zip(targets.iter_mut())
+                {
+                    for lane in 0..PADDING {
+                        let pull = 4.0 * weight[lane] * adjoint[lane] * (here - there[lane]);
+                        target[lane] += pull;
+                        own[lane] += pull;
+                    }
+                }
+                derivative[row] -= own.iter().sum::<f64>();
+            }
+        }
+        diagonal + 2.0 * above
+    }
+}
+
+/// The same for a cross kernel K(S', S): adds to both gradients.
+pub(super) fn through_cross_kernel(
+    arch: Arch,
+    (rows, row_gradient): (&Points, &mut PointsGradient),
+    (columns, column_gradient): (&Points, &mut PointsGradient),
+    weighted: &[f64],
+) {
+    arch.dispatch(ThroughCrossKernel { rows, row_gradient, columns, column_gradient, weighted });
+}
+
+struct ThroughCrossKernel<'a> {
+    rows: &'a Points,
+    row_gradient: &'a mut PointsGradient,
+    columns: &'a Points,
+    column_gradient: &'a mut PointsGradient,
+    /// adjoint_kj K_kj
+    weighted: &'a [f64],
+}
+
+impl WithSimd for ThroughCrossKernel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { rows, row_gradient, columns, column_gradient, weighted } = self;
+        let (row_stride, stride) = (rows.stride(), columns.stride());
+        for dimension in 0..rows.feature_dimension {
+            let there = columns.feature(dimension).as_chunks::<PADDING>().0;
+            let derivative = column_gradient.features[dimension * stride..(dimension + 1) * stride]
+                .as_chunks_mut::<PADDING>()
+                .0;
+            for (row, weighted) in weighted.chunks_exact(stride).enumerate() {
+                let here = rows.feature(dimension)[row];
+                let mut own = [0.0; PADDING];
+                let weighted = weighted.as_chunks::<PADDING>().0;
+                for ((weight, there), target) in weighted.iter().zip(there).zip(derivative.iter_mut()) {
+                    for lane in 0..PADDING {
+                        let pull = 2.0 * weight[lane] * (here - there[lane]);
+                        target[lane] += pull;
+                        own[lane] += pull;
+                    }
+                }
+                row_gradient.features[dimension * row_stride + row] -= own.iter().sum::<f64>();
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The Gaussian-process base learner: Gibbs posteriors of a GP prior under squared loss, in closed form.
+//!
+//! With temperature tau on m examples the likelihood is Gaussian with noise variance s2 = m/(2 tau). Write
+//! A = K + s2 I, r = y - mu(X), a = A^-1 r. Then (paper, appendix "Gaussian Process Model Details")
+//!
+//! ```text
+//! log Z_tau   = -1/2 r.a - 1/2 log|A| + (m/2) log s2
+//! L^(Q, S)    = (s2^2 |a|^2 + s2 tr(A^-1 K)) / m                   risk on the examples the posterior has seen
+//! L^(Q, S*)   = (|y* - mean*|^2 + trace covariance*) / |S*|        risk on any other examples
+//! KL(Q || P)  = 1/2 (a.K a - tr(A^-1 K) + log|A| - m log s2)       = -tau L^(Q, S) - log Z_tau
+//! ```
+//!
+//! The forms on the left are those without cancellation: tr(A^-1 K), not m - s2 tr A^-1.
+//!
+//! The kernel is k(x, x') = scale exp(-|f(x) - f(x')|^2); the caller has put length scales into the features f. Nothing
+//! is ever added to the diagonal besides s2.
+//!
+//! [`GibbsGp`] holds the buffers of one task; `marginal` treats a task whose posterior saw all of S (PACOH's W_1, and
+//! the marginal likelihood), `transfer` one whose posterior saw S' and is judged on S (PACMAML's W_2).
+
+mod kernel;
+mod marginal;
+mod posterior;
+mod transfer;
+
+use pacmeta_tensor::simd::{dot, factor, padded};
+use pulp::Arch;
+
+use crate::error::{Error, Result};
+
+pub use marginal::{Marginal, MarginalWeights};
+pub use posterior::{GpPosterior, JointPrediction};
+pub use transfer::{Transfer, TransferWeights};
+
+/// The examples of one task as the GP sees them: the prior mean mu(x_j), the features f(x_j) and the targets y_j.
+#[derive(Debug, Clone, Default)]
+pub struct Points {
+    count: usize,
+    feature_dimension: usize,
+    mean: Vec<f64>,
+    /// Feature-major: row d holds f_d of all points, padded with zeros.
+    features: Vec<f64>,
+    targets: Vec<f64>,
+}
+
+impl Points {
+    /// Forgets what it held and makes room for `count` points.
+    pub fn reset(&mut self, count: usize, feature_dimension: usize) {
+        self.count = count;
+        self.feature_dimension = feature_dimension;
+        let stride = padded(count);
+        for (buffer, size) in [
+            (&mut self.mean, stride),
+            (&mut self.features, feature_dimension * stride),
+            (&mut self.targets, stride),
+        ] {
+            buffer.clear();
+            buffer.resize(size, 0.0);
+        }
+    }
+
+    /// Sets point `index`.
+    pub fn set(&mut self, index: usize, mean: f64, features: impl Iterator<Item = f64>, target: f64) {
+        let stride = self.stride();
+        self.mean[index] = mean;
+        self.targets[index] = target;
+        for (dimension, value) in features.enumerate().take(self.feature_dimension) {
+            self.features[dimension * stride + index] = value;
+        }
+    }
+
+    /// The number of points.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    fn stride(&self) -> usize {
+        padded(self.count)
+    }
+
+    /// f_d of every point.
+    fn feature(&self, dimension: usize) -> &[f64] {
+        &self.features[dimension * self.stride()..(dimension + 1) * self.stride()]
+    }
+}
+
+/// Derivatives with respect to [`Points`], and to the kernel's scale and the noise variance.
+#[derive(Debug, Clone, Default)]
+pub struct PointsGradient {
+    mean: Vec<f64>,
+    features: Vec<f64>,
+    stride: usize,
+}
+
+impl PointsGradient {
+    fn reset(&mut self, points: &Points) {
+        self.stride = points.stride();
+        self.mean.clear();
+        self.mean.resize(self.stride, 0.0);
+        self.features.clear();
+        self.features.resize(points.feature_dimension * self.stride, 0.0);
+    }
+
+    /// The derivative with respect to the prior mean at point `index`.
+    pub fn mean(&self, index: usize) -> f64 {
+        self.mean[index]
+    }
+
+    /// The derivative with respect to feature `dimension` of point `index`.
+    pub fn feature(&self, dimension: usize, index: usize) -> f64 {
+        self.features[dimension * self.stride + index]
+    }
+}
+
+/// What a failed factorisation is reported with.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The task's name.
+    pub task: &'a str,
+    /// The temperature, where the noise variance comes from one.
+    pub temperature: Option<f64>,
+}
+
+/// The kernel's scale and the noise variance.
+#[derive(Debug, Clone, Copy)]
+pub struct Covariance {
+    /// k(x, x).
+    pub scale: f64,
+    /// s2.
+    pub noise_variance: f64,
+}
+
+/// The solved system of one set of points: A^-1 in factored form, a = A^-1 r and log|A|.
+#[derive(Debug, Clone, Default)]
+struct System {
+    size: usize,
+    /// K, upper triangle.
+    kernel: Vec<f64>,
+    /// U with A = U' U.
+    factor: Vec<f64>,
+    /// X with A^-1 = X' X.
+    inverse_factor: Vec<f64>,
+    residual: Vec<f64>,
+    /// a.
+    solution: Vec<f64>,
+    /// A^-1, upper triangle.
+    inverse: Vec<f64>,
+    log_determinant: f64,
+}
+
+impl System {
+    fn solve(
+        &mut self,
+        arch: Arch,
+        points: &Points,
+        covariance: Covariance,
+        context: Context<'_>,
+    ) -> Result<()> {
+        let (size, stride) = (points.count, points.stride());
+        if !(1e-150..=1e150).contains(&covariance.noise_variance) {
+            let noise_variance = covariance.noise_variance;
+            return Err(Error::ExtremeNoise { task: context.task.to_owned(), noise_variance });
+        }
+        self.size = size;
+        kernel::upper_kernel(arch, points, covariance.scale, &mut self.kernel);
+        self.factor.clear();
+        self.factor.extend_from_slice(&self.kernel);
+        for index in 0..size {
+            self.factor[index * stride + index] += covariance.noise_variance;
+        }
+        self.log_determinant =
+            factor::cholesky(arch, &mut self.factor, size).map_err(|failure| Error::Factorisation {
+                task: context.task.to_owned(),
+                size,
+                noise_variance: covariance.noise_variance,
+                temperature: context.temperature,
+                pivot: failure.pivot,
+            })?;
+        self.inverse_factor.resize(size * stride, 0.0);
+        factor::inverse_factor(arch, &self.factor, &mut self.inverse_factor, size);
+        self.residual.clear();
+        self.residual.extend(points.targets.iter().zip(&points.mean).map(|(y, mu)| y - mu));
+        kernel::apply_inverse(arch, &self.inverse_factor, &self.residual, &mut self.solution, size);
+        self.inverse.resize(size * stride, 0.0);
+        factor::upper_inverse(arch, &self.inverse_factor, &mut self.inverse, size);
+        Ok(())
+    }
+
+    /// r . a
+    fn quadratic(&self) -> f64 {
+        dot(&self.residual, &self.solution)
+    }
+
+    /// log Z_tau for noise variance s2.
+    fn log_partition(&self, noise_variance: f64) -> f64 {
+        -0.5 * self.quadratic() - 0.5 * self.log_determinant + 0.5 * self.size as f64 * noise_variance.ln()
+    }
+
+    /// tr(A^-1 K)
+    fn trace_of_gain(&self, arch: Arch) -> f64 {
+        kernel::symmetric_product(arch, &self.inverse, &self.kernel, self.size)
+    }
+
+    /// a . K a
+    fn solution_energy(&self, arch: Arch) -> f64 {
+        kernel::quadratic_form(arch, &self.kernel, &self.solution, self.size)
+    }
+
+    /// L^(Q, S) on the points themselves, and KL(Q || P).
+    fn own_risk_and_kl(&self, arch: Arch, noise_variance: f64) -> (f64, f64) {
+        let trace = self.trace_of_gain(arch);
+        let squared: f64 = self.solution.iter().map(|a| (noise_variance * a) * (noise_variance * a)).sum();
+        let count = self.size as f64;
+        let log_ratio = self.log_determinant - count * noise_variance.ln();
+        ((squared + noise_variance * trace) / count, 0.5 * (self.solution_energy(arch) - trace + log_ratio))
+    }
+}
+
+/// The buffers of one task's computation, reused from task to task.
+#[derive(Debug, Clone)]
+pub struct GibbsGp {
+    arch: Arch,
+    system: System,
+    /// The derivative with respect to K, upper triangle.
+    adjoint: Vec<f64>,
+    cross: transfer::Cross,
+}
+
+impl Default for GibbsGp {
+    fn default() -> Self {
+        Self {
+            arch: Arch::new(),
+            system: System::default(),
+            adjoint: Vec::new(),
+            cross: transfer::Cross::default(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What is meta-learned: priors over hypotheses, as flat parameter vectors with names.
+
+pub mod gaussian_process;
+pub mod network;
+
+pub use gaussian_process::{GaussianProcess, GaussianProcessSpec, Kernel};
+pub use network::NetworkSpec;
+
+use pacmeta_tensor::parameters::ParameterLayoutBuilder;
+use pacmeta_tensor::{Key, ParameterLayout, Parameters};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+/// The shape of a prior: everything about it except its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PriorSpec {
+    /// A Gaussian process with a learned mean network and a deep kernel.
+    GaussianProcess(GaussianProcessSpec),
+    /// A network whose parameters are the centre of N(p, sigma^2 I).
+    Network(NetworkSpec),
+}
+
+impl PriorSpec {
+    /// The names and shapes of the parameters.
+    ///
+    /// # Errors
+    /// When a width is 0.
+    pub fn layout(&self) -> Result<ParameterLayout> {
+        match self {
+            Self::GaussianProcess(spec) => spec.layout(),
+            Self::Network(spec) => spec.layout(),
+        }
+    }
+
+    /// Fresh parameters: weights and biases from U(-1/sqrt(fan_in), 1/sqrt(fan_in)), raw kernel parameters 0.
+    ///
+    /// # Errors
+    /// When a width is 0.
+    pub fn initialise(&self, key: Key) -> Result<Parameters<f64>> {
+        let mut parameters = Parameters::zeros(self.layout()?.into());
+        let entries: Vec<_> = parameters.layout().entries().to_vec();
+        let mut fan_in = 1;
+        for entry in entries {
+            // A bias follows its weight and shares the weight's fan-in.
+            match &entry.shape[..] {
+                [_, inputs] => fan_in = *inputs,
+                _ if entry.name.ends_with("bias") => {}
+                _ => continue,
+            }
+            let bound = 1.0 / (fan_in as f64).sqrt();
+            let mut generator = key.named(&entry.name).generator();
+            if let Some(values) = parameters.tensor_mut(&entry.name) {
+                values.iter_mut().for_each(|value| *value = generator.uniform_in(-bound, bound));
+            }
+        }
+        Ok(parameters)
+    }
+
+    /// The number of features of an input.
+    pub fn dimension(&self) -> usize {
+        match self {
+            Self::GaussianProcess(spec) => spec.dimension,
+            Self::Network(spec) => spec.dimension,
+        }
+    }
+}
+
+/// Appends the tensors of a perceptron: `{prefix}hidden.0.weight`, ..., `{prefix}output.bias`.
+fn perceptron_tensors(
+    mut builder: ParameterLayoutBuilder,
+    prefix: &str,
+    widths: &[usize],
+) -> ParameterLayoutBuilder {
+    let last = widths.len() - 2;
+    for (index, pair) in widths.windows(2).enumerate() {
+        let layer = if index == last { "output".to_owned() } else { format!("hidden.{index}") };
+        builder = builder
+            .tensor(&format!("{prefix}{layer}.weight"), &[pair[1], pair[0]])
+            .tensor(&format!("{prefix}{layer}.bias"), &[pair[1]]);
+    }
+    builder
+}

@@ -1,0 +1,33 @@
+//! The report: one HTML file that opens without a network, and charts as stand-alone SVG files.
+//!
+//! [`page`] draws a [`RunReport`], which is plain data. [`figure_svg`] draws one [`Chart`] for use elsewhere, such as a
+//! README. Both are functions of their argument alone: the same input gives the same bytes. Values that are not finite
+//! are left out of drawings and counted in captions. All text is escaped. One figure serves light and dark screens and
+//! paper, since colours are CSS variables.
+
+mod bars;
+mod calibration;
+mod chart;
+mod data;
+mod frame;
+mod line;
+mod line_drawing;
+mod number;
+mod page;
+mod prediction;
+#[cfg(test)]
+mod sample;
+mod scale;
+mod svg;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use chart::{Chart, figure_svg};
+pub use data::{
+    BoundBar, BoundPanel, BoundTerm, CalibrationKind, CalibrationSeries, CurveSeries, FileLink, GridPoint,
+    ObservedPanel, PredictionPanel, RunReport, ScoreRow,
+};
+pub use line::{Guide, Interval, LineChart, Point, Proportion, Series};
+pub use page::page;
+pub use scale::{Axis, AxisEnds, AxisKind, TickFormat};

@@ -1,0 +1,229 @@
+//! The loop: draw a batch, ask the method for its objective and gradient, add the hyper-prior term, step.
+//!
+//! ```text
+//! minimise over theta:  mean over the batch of W(theta)  +  xi |theta|^2 / (2 sigma0^2)
+//! ```
+//!
+//! The batch of iteration k depends on the seed and k only, so a run continued from a checkpoint is the same run.
+
+use pacmeta_tensor::Parameters;
+
+use super::checkpoint::{NamedTensor, TrainingState};
+use super::optimiser::Optimiser;
+use crate::error::{Error, Result};
+use crate::methods::{Batch, BatchSampler, Member, Method};
+use crate::task::Task;
+
+/// The hyper-prior N(0, sigma0^2 I) and its weight xi in the objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HyperPrior {
+    /// xi = 1/lambda + 1/(n beta), or 1/(n beta) as in the paper's experiments.
+    pub xi: f64,
+    /// sigma0^2.
+    pub sigma0_squared: f64,
+}
+
+/// What a trainer needs besides a method and tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrainerSettings {
+    /// How batches are drawn.
+    pub sampler: BatchSampler,
+    /// The hyper-prior term.
+    pub hyper_prior: HyperPrior,
+    /// The learning rate of Adam(W).
+    pub rate: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+}
+
+/// The objective of one iteration, or its mean over several.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct IterationTerms {
+    /// Mean W plus the hyper-prior term.
+    pub total: f64,
+    /// Mean W over the batch.
+    pub objective: f64,
+    /// The empirical risk in it.
+    pub risk: f64,
+    /// The divergence from the prior in it.
+    pub divergence: f64,
+    /// xi |theta|^2 / (2 sigma0^2).
+    pub hyper_prior: f64,
+}
+
+impl IterationTerms {
+    /// Names and values, for metrics.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("total", self.total),
+            ("objective", self.objective),
+            ("risk", self.risk),
+            ("divergence", self.divergence),
+            ("hyper_prior", self.hyper_prior),
+        ]
+    }
+}
+
+/// A training run in memory.
+pub struct Trainer<'a> {
+    method: Box<dyn Method>,
+    tasks: &'a [Task],
+    settings: TrainerSettings,
+    parameters: Parameters<f64>,
+    optimiser: Optimiser,
+    iteration: u64,
+    members: Vec<Member>,
+    gradient: Vec<f64>,
+    /// Sums since the last [`Trainer::take_window`], and their number.
+    window: [f64; 6],
+}
+
+impl<'a> Trainer<'a> {
+    /// A run from the given parameters on (standardised) tasks.
+    ///
+    /// # Errors
+    /// When there are no tasks, or S' does not fit into one.
+    pub fn new(
+        method: Box<dyn Method>,
+        tasks: &'a [Task],
+        parameters: Parameters<f64>,
+        mut settings: TrainerSettings,
+    ) -> Result<Self> {
+        if tasks.is_empty() {
+            return Err(Error::input("training", "there are no observed tasks"));
+        }
+        if !method.uses_subset() {
+            settings.sampler.subset = None;
+        }
+        settings.sampler.check(tasks)?;
+        let size = parameters.values().len();
+        Ok(Self {
+            method,
+            tasks,
+            optimiser: Optimiser::new(size, settings.rate, settings.weight_decay),
+            settings,
+            gradient: vec![0.0; size],
+            parameters,
+            iteration: 0,
+            members: Vec::new(),
+            window: [0.0; 6],
+        })
+    }
+
+    /// Iterations made.
+    pub fn iteration(&self) -> u64 {
+        self.iteration
+    }
+
+    /// The current parameters.
+    pub fn parameters(&self) -> &Parameters<f64> {
+        &self.parameters
+    }
+
+    /// One iteration.
+    ///
+    /// # Errors
+    /// When a task cannot be computed or the objective is not finite; the parameters are then those before it.
+    pub fn step(&mut self) -> Result<IterationTerms> {
+        let HyperPrior { xi, sigma0_squared } = self.settings.hyper_prior;
+        self.settings.sampler.draw(self.tasks, self.iteration, &mut self.members);
+        let weight = xi / sigma0_squared;
+        let values = self.parameters.values();
+        let mut squared_norm = 0.0;
+        for (gradient, value) in self.gradient.iter_mut().zip(values) {
+            *gradient = weight * value;
+            squared_norm += value * value;
+        }
+        let batch = Batch { tasks: self.tasks, members: &self.members };
+        let terms = self.method.meta_gradient(values, &batch, &mut self.gradient)?;
+        let hyper_prior = 0.5 * weight * squared_norm;
+        let terms = IterationTerms {
+            total: terms.objective + hyper_prior,
+            objective: terms.objective,
+            risk: terms.risk,
+            divergence: terms.divergence,
+            hyper_prior,
+        };
+        if !terms.total.is_finite() || !self.gradient.iter().all(|value| value.is_finite()) {
+            return Err(Error::Diverged {
+                iteration: self.iteration + 1,
+                quantity: if terms.total.is_finite() { "the gradient" } else { "the objective" }.to_owned(),
+            });
+        }
+        self.optimiser.step(self.parameters.values_mut(), &self.gradient);
+        self.iteration += 1;
+        for (sum, (_, value)) in self.window.iter_mut().zip(terms.named()) {
+            *sum += value;
+        }
+        self.window[5] += 1.0;
+        Ok(terms)
+    }
+
+    /// The mean terms since the last call.
+    pub fn take_window(&mut self) -> IterationTerms {
+        let [total, objective, risk, divergence, hyper_prior, count] = self.window;
+        self.window = [0.0; 6];
+        let mean = |sum: f64| sum / count.max(1.0);
+        IterationTerms {
+            total: mean(total),
+            objective: mean(objective),
+            risk: mean(risk),
+            divergence: mean(divergence),
+            hyper_prior: mean(hyper_prior),
+        }
+    }
+
+    /// Everything that a continued run needs.
+    pub fn state(&self) -> TrainingState {
+        let (steps, first, second) = self.optimiser.state();
+        let parameters = self
+            .parameters
+            .iter()
+            .map(|(entry, values)| {
+                NamedTensor::new(entry.name.clone(), entry.shape.to_vec(), values.to_vec())
+            })
+            .collect();
+        TrainingState {
+            iteration: self.iteration,
+            parameters,
+            optimiser: vec![
+                ("first_moment".to_owned(), first.to_vec()),
+                ("second_moment".to_owned(), second.to_vec()),
+                ("window".to_owned(), self.window.to_vec()),
+            ],
+            counters: [("optimiser_steps".to_owned(), steps)].into(),
+        }
+    }
+
+    /// Continues from a stored state.
+    ///
+    /// # Errors
+    /// When the state belongs to another prior.
+    pub fn restore(&mut self, state: &TrainingState) -> Result<()> {
+        let refuse =
+            || Error::input("checkpoint", "the stored state belongs to another prior; choose another --out");
+        let entries = self.parameters.layout().entries();
+        let same = entries.len() == state.parameters.len()
+            && entries
+                .iter()
+                .zip(&state.parameters)
+                .all(|(entry, tensor)| entry.name == tensor.name && entry.shape[..] == tensor.shape[..]);
+        let moment =
+            |name: &str| state.optimiser.iter().find(|(key, _)| key == name).map(|(_, values)| values);
+        let (Some(first), Some(second), Some(window), true) =
+            (moment("first_moment"), moment("second_moment"), moment("window"), same)
+        else {
+            return Err(refuse());
+        };
+        let steps = state.counters.get("optimiser_steps").copied().unwrap_or(state.iteration);
+        if !self.optimiser.restore(steps, first, second) || window.len() != self.window.len() {
+            return Err(refuse());
+        }
+        self.window.copy_from_slice(window);
+        let values: Vec<f64> =
+            state.parameters.iter().flat_map(|tensor| tensor.values.iter().copied()).collect();
+        self.parameters.values_mut().copy_from_slice(&values);
+        self.iteration = state.iteration;
+        Ok(())
+    }
+}
