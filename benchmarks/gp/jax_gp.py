@@ -1,9 +1,9 @@
 """The PACOH and PACMAML meta-iteration in JAX: one jitted `lax.scan` over iterations, tasks batched by `vmap`.
 
-Formulations tried on one core, of which the fastest stay: networks with points along the fast axis (rather than
-rows of hidden units); PACOH's closed-form derivative as a custom rule over an explicit inverse (rather than
-differentiating the Cholesky factorisation); PACMAML differentiated through LAPACK's 5 x 5 factorisation (rather than
-one unrolled into scalar operations); Adam on one flat vector.
+What was tried on one core at m = 10 and 100: PACOH's closed-form derivative as a custom rule over an explicit inverse is
+clearly faster at m = 100 than differentiating the Cholesky factorisation. Within noise of each other: points along
+the fast or the slow axis of the networks; LAPACK's 5 x 5 factorisation for PACMAML or one unrolled into scalar
+operations. XLA's own tanh is faster than one written with exp.
 """
 
 import os

@@ -1,9 +1,12 @@
 //! Few-shot meta-learning with PAC-Bayes guarantees.
 
+pub mod benchmark;
 pub mod environments;
 pub mod error;
+pub mod evaluation;
 pub mod learners;
 pub mod methods;
+pub mod model;
 pub mod priors;
 pub mod report;
 pub mod standardisation;
@@ -11,4 +14,5 @@ pub mod task;
 pub mod training;
 
 pub use error::{Error, Result};
+pub use model::Model;
 pub use task::Task;

@@ -44,7 +44,7 @@ fn reduce(x: f64) -> (f64, f64) {
 /// exp(x) for x <= 0 (and up to 700); below -700 the result is 0, which is right to 1e-304.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
-    let (r, power) = reduce(x.max(-700.0));
+    let (r, power) = reduce(if x > -700.0 { x } else { -700.0 });
     let (p, q) = rational(r);
     let value = power * (1.0 + 2.0 * p / (q - p));
     if x < -700.0 { 0.0 } else { value }
@@ -53,16 +53,59 @@ pub fn exp(x: f64) -> f64 {
 /// tanh(x).
 #[inline(always)]
 pub fn tanh(x: f64) -> f64 {
-    // tanh(20) rounds to 1.
-    let (r, power) = reduce((2.0 * x.abs()).min(40.0));
+    let doubled = 2.0 * x.abs();
+    // tanh(20) rounds to 1. Written so that a NaN stays one and the comparison is one instruction.
+    let doubled = if doubled > 40.0 { 40.0 } else { doubled };
+    let (r, power) = reduce(doubled);
     let (p, q) = rational(r);
     let difference = q - p;
-    let twice = 2.0 * power * p;
+    let twice = (power + power) * p;
     let numerator = (power - 1.0).mul_add(difference, twice);
     let denominator = (power + 1.0).mul_add(difference, twice);
-    // A NaN must stay one: `min` above would swallow it.
-    if x.is_nan() { x } else { (numerator / denominator).copysign(x) }
+    (numerator / denominator).copysign(x)
 }
+
+/// tanh of a few numbers, step by step over all of them: neighbours do not depend on each other, so their long chains of
+/// operations overlap.
+#[inline(always)]
+fn tanh_together<const N: usize>(x: &mut [f64; N]) {
+    let mut r = [0.0; N];
+    let mut power = [0.0; N];
+    for i in 0..N {
+        let doubled = 2.0 * x[i].abs();
+        (r[i], power[i]) = reduce(if doubled > 40.0 { 40.0 } else { doubled });
+    }
+    let mut p = [0.0; N];
+    let mut q = [0.0; N];
+    for i in 0..N {
+        (p[i], q[i]) = rational(r[i]);
+    }
+    for i in 0..N {
+        let difference = q[i] - p[i];
+        let twice = (power[i] + power[i]) * p[i];
+        let numerator = (power[i] - 1.0).mul_add(difference, twice);
+        let denominator = (power[i] + 1.0).mul_add(difference, twice);
+        x[i] = (numerator / denominator).copysign(x[i]);
+    }
+}
+
+struct TanhInPlace<'a>(&'a mut [f64]);
+
+impl WithSimd for TanhInPlace<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let (chunks, rest) = self.0.as_chunks_mut::<TOGETHER>();
+        for chunk in chunks {
+            tanh_together(chunk);
+        }
+        for value in rest {
+            *value = tanh(*value);
+        }
+    }
+}
+const TOGETHER: usize = 16;
 
 struct InPlace<'a, F>(&'a mut [f64], F);
 
@@ -79,7 +122,7 @@ impl<F: Fn(f64) -> f64> WithSimd for InPlace<'_, F> {
 
 /// Replaces every value by its hyperbolic tangent.
 pub fn tanh_in_place(arch: Arch, values: &mut [f64]) {
-    arch.dispatch(InPlace(values, tanh));
+    arch.dispatch(TanhInPlace(values));
 }
 
 /// Replaces every value by its exponential; see [`exp`] for the range.

@@ -1,6 +1,8 @@
 //! Reptile with (nearly) optimal q: q* ~ argmin_q L^(q, S) + |p - q|^2/(2 beta sigma^2); meta-gradient
 //! (p - q*)/(beta sigma^2), which is grad L^(q*, S) when q* is optimal.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Batch, Method, ObjectiveTerms};
 use crate::error::Result;
 use crate::learners::lbfgs::Lbfgs;
@@ -8,7 +10,7 @@ use crate::learners::squared_loss::{Examples, SquaredLoss};
 use crate::priors::NetworkSpec;
 
 /// The search for q*.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Proximal {
     /// beta sigma^2, the weight of closeness to p.
     pub beta_sigma_squared: f64,

@@ -1,9 +1,9 @@
 //! The posterior process itself, for predictions: mean mu(X*) + K*' a and covariance K** - K*' A^-1 K*.
 
-use pacmeta_tensor::simd::padded;
+use pacmeta_tensor::simd::{factor, padded};
 
 use super::{Context, Covariance, GibbsGp, Points, System, kernel};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A Gaussian process conditioned on a support set.
 #[derive(Debug, Clone)]
@@ -75,6 +75,39 @@ impl GpPosterior {
             }
         }
         JointPrediction { mean, covariance }
+    }
+
+    /// log N(y*; mean*, covariance* + s2 I) of the query's targets.
+    ///
+    /// # Errors
+    /// When the predictive covariance is not positive definite.
+    pub fn joint_log_density(&self, query: &Points, task: &str) -> Result<f64> {
+        let JointPrediction { mean, covariance } = self.joint(query);
+        let (count, stride) = (query.count, query.stride());
+        let mut matrix = vec![0.0; count * stride];
+        for row in 0..count {
+            matrix[row * stride..row * stride + count]
+                .copy_from_slice(&covariance[row * count..(row + 1) * count]);
+            matrix[row * stride + row] += self.covariance.noise_variance;
+        }
+        let log_determinant =
+            factor::cholesky(self.arch, &mut matrix, count).map_err(|failure| Error::Factorisation {
+                task: task.to_owned(),
+                size: count,
+                noise_variance: self.covariance.noise_variance,
+                temperature: None,
+                pivot: failure.pivot,
+            })?;
+        // Solve U' z = y - mean by forward substitution, row by row of U.
+        let mut z: Vec<f64> = query.targets.iter().zip(&mean).map(|(y, mean)| y - mean).collect();
+        for row in 0..count {
+            z[row] /= matrix[row * stride + row];
+            for column in row + 1..count {
+                z[column] -= matrix[row * stride + column] * z[row];
+            }
+        }
+        let squares: f64 = z.iter().map(|value| value * value).sum();
+        Ok(-0.5 * (squares + log_determinant + count as f64 * std::f64::consts::TAU.ln()))
     }
 
     /// C = K(support, query) and X C, whose columns' squared norms are what the support explains.

@@ -1,0 +1,374 @@
+//! A model: a meta-learned prior with everything that is needed to use it on a new data set, and its checkpoint file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pacmeta_tensor::{ParameterLayout, Parameters};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::learners::{Adapted, Learner, TargetTemperature};
+use crate::priors::{GaussianProcessSpec, Kernel, NetworkSpec, PriorSpec};
+use crate::standardisation::Standardisation;
+use crate::task::Task;
+use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
+
+/// A prior, the base learner it was trained for, and how data are standardised.
+///
+/// ```
+/// use pacmeta::learners::{Learner, TargetTemperature};
+/// use pacmeta::priors::{GaussianProcessSpec, PriorSpec};
+/// use pacmeta::{Model, Task};
+/// use pacmeta_tensor::Key;
+///
+/// let spec = PriorSpec::GaussianProcess(GaussianProcessSpec::paper(1));
+/// let parameters = spec.initialise(Key::new(0))?;
+/// let learner = Learner::Gibbs { temperature: 50.0, examples: 5, rule: TargetTemperature::PerExample };
+/// let model = Model::new(spec, parameters).with_learner(learner);
+///
+/// let support = Task::new("new", 1, vec![0.0, 1.0], vec![0.2, 0.8])?;
+/// let prediction = model.adapt(&support)?.predict(&[0.5])?;
+/// assert!(prediction.std[0] > 0.0);
+/// # Ok::<(), pacmeta::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    spec: PriorSpec,
+    parameters: Parameters<f64>,
+    learner: Option<Learner>,
+    standardisation: Option<Standardisation>,
+    columns: Option<Columns>,
+    /// What else the metadata say: method, bound, how the run went. Kept as it was.
+    pub notes: serde_json::Map<String, Value>,
+}
+
+/// The names of the columns that a model was trained on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Columns {
+    /// The features, in order.
+    pub features: Vec<String>,
+    /// The target.
+    pub target: String,
+}
+
+impl Model {
+    /// A model from a prior alone.
+    pub fn new(spec: PriorSpec, parameters: Parameters<f64>) -> Self {
+        let notes = serde_json::Map::new();
+        Self { spec, parameters, learner: None, standardisation: None, columns: None, notes }
+    }
+
+    /// The same with a base learner.
+    #[must_use]
+    pub fn with_learner(mut self, learner: Learner) -> Self {
+        self.learner = Some(learner);
+        self
+    }
+
+    /// The same with a standardisation.
+    #[must_use]
+    pub fn with_standardisation(mut self, standardisation: Standardisation) -> Self {
+        self.standardisation = Some(standardisation);
+        self
+    }
+
+    /// The same with column names.
+    #[must_use]
+    pub fn with_columns(mut self, columns: Columns) -> Self {
+        self.columns = Some(columns);
+        self
+    }
+
+    /// The shape of the prior.
+    pub fn spec(&self) -> &PriorSpec {
+        &self.spec
+    }
+
+    /// The numbers of the prior.
+    pub fn parameters(&self) -> &Parameters<f64> {
+        &self.parameters
+    }
+
+    /// The base learner, where one is known.
+    pub fn learner(&self) -> Option<&Learner> {
+        self.learner.as_ref()
+    }
+
+    /// The standardisation, where there is one.
+    pub fn standardisation(&self) -> Option<&Standardisation> {
+        self.standardisation.as_ref()
+    }
+
+    /// The names of features (`x`, or `x0`, `x1`, ... if unknown) and target.
+    pub fn columns(&self) -> Columns {
+        self.columns.clone().unwrap_or_else(|| {
+            let features = match self.spec.dimension() {
+                1 => vec!["x".to_owned()],
+                dimension => (0..dimension).map(|index| format!("x{index}")).collect(),
+            };
+            Columns { features, target: "y".to_owned() }
+        })
+    }
+
+    /// The task in the units of the prior.
+    ///
+    /// # Errors
+    /// When the task's inputs have another dimension.
+    pub fn standardise(&self, task: &Task) -> Result<Task> {
+        if task.dimension() != self.spec.dimension() {
+            return Err(Error::input(
+                format!("task `{}`", task.name()),
+                format!("has {} features, the prior expects {}", task.dimension(), self.spec.dimension()),
+            ));
+        }
+        match &self.standardisation {
+            Some(standardisation) => standardisation.apply(task),
+            None => Ok(task.clone()),
+        }
+    }
+
+    /// Adapts the prior to a support set (original units).
+    ///
+    /// # Errors
+    /// When no base learner is known, the dimension differs or the posterior cannot be computed.
+    pub fn adapt(&self, support: &Task) -> Result<Adapted> {
+        let Some(learner) = &self.learner else {
+            return Err(Error::input(
+                "the checkpoint",
+                "does not say how to adapt (no `learner` or `method` in its metadata); state a temperature with \
+                 --temperature",
+            ));
+        };
+        let standardised = self.standardise(support)?;
+        Adapted::new(&self.spec, &self.parameters, learner, &standardised, self.standardisation.clone())
+    }
+
+    /// Reads a checkpoint file, or the `prior.safetensors` of a run directory.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not hold a prior.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            let prior = path.join("prior.safetensors");
+            if !prior.exists() {
+                return Err(Error::input(
+                    path.display(),
+                    "the folder has no prior.safetensors: it is not a finished run; continue it with the same \
+                     `pacmeta train` command",
+                ));
+            }
+            return Self::from_checkpoint(prior.display(), &Checkpoint::read(&prior)?);
+        }
+        Self::from_checkpoint(path.display(), &Checkpoint::read(path)?)
+    }
+
+    /// Interprets a checkpoint. The prior's shape comes from the tensors; metadata add what tensors cannot say.
+    ///
+    /// # Errors
+    /// When tensors are missing, unknown or of the wrong shape, or the metadata contradict them.
+    pub fn from_checkpoint(origin: impl std::fmt::Display, checkpoint: &Checkpoint) -> Result<Self> {
+        let origin = origin.to_string();
+        let spec = infer_spec(&origin, checkpoint)?;
+        let layout: Arc<ParameterLayout> = spec.layout()?.into();
+        let mut values = Vec::with_capacity(layout.len());
+        for entry in layout.entries() {
+            let tensor = checkpoint.tensor(&entry.name).ok_or_else(|| missing(&origin, &entry.name))?;
+            if tensor.shape[..] != entry.shape[..] {
+                return Err(Error::input_at(
+                    &origin,
+                    format!("tensor `{}`", entry.name),
+                    format!("has shape {:?}, expected {:?} ([out, in])", tensor.shape, &entry.shape[..]),
+                ));
+            }
+            values.extend_from_slice(&tensor.values);
+        }
+        if let Some(extra) = checkpoint.tensors.iter().find(|tensor| layout.get(&tensor.name).is_none()) {
+            return Err(Error::input_at(
+                &origin,
+                format!("tensor `{}`", extra.name),
+                "does not belong to a prior; docs/formats.md lists the names",
+            ));
+        }
+        let mut model = Self::new(spec, Parameters::from_values(layout, values)?);
+        if let Some(metadata) = &checkpoint.metadata {
+            model.read_metadata(&origin, metadata)?;
+        }
+        Ok(model)
+    }
+
+    fn read_metadata(&mut self, origin: &str, metadata: &Value) -> Result<()> {
+        let Value::Object(entries) = metadata else {
+            return Err(Error::input_at(origin, "metadata `pacmeta`", "expected a JSON object"));
+        };
+        for (key, value) in entries {
+            let place = || format!("metadata `pacmeta`, key `{key}`");
+            match key.as_str() {
+                "format" | "written_by" => {}
+                "prior" => check_prior(origin, value, &self.spec)?,
+                "standardisation" if !value.is_null() => {
+                    let standardisation: Standardisation = serde_json::from_value(value.clone())
+                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    standardisation
+                        .check_dimension(self.spec.dimension())
+                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    self.standardisation = Some(standardisation);
+                }
+                "learner" if !value.is_null() => {
+                    let learner: Learner = serde_json::from_value(value.clone())
+                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    learner.check().map_err(|message| Error::input_at(origin, place(), message))?;
+                    self.learner = Some(learner);
+                }
+                "columns" if !value.is_null() => {
+                    let columns: Columns = serde_json::from_value(value.clone())
+                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    if columns.features.len() != self.spec.dimension() {
+                        let message = format!(
+                            "names {} features, the prior has {}",
+                            columns.features.len(),
+                            self.spec.dimension()
+                        );
+                        return Err(Error::input_at(origin, place(), message));
+                    }
+                    self.columns = Some(columns);
+                }
+                _ => {
+                    self.notes.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        if self.learner.is_none() {
+            self.learner = self.learner_of_method();
+        }
+        Ok(())
+    }
+
+    /// A checkpoint of another program may state `method.alpha` or `method.beta` only.
+    fn learner_of_method(&self) -> Option<Learner> {
+        if let PriorSpec::GaussianProcess(GaussianProcessSpec { kernel: Kernel::Learned, .. }) = self.spec {
+            return Some(Learner::LearnedNoise);
+        }
+        let method = self.notes.get("method")?;
+        let temperature = method.get("alpha").or_else(|| method.get("beta"))?.as_f64()?;
+        let learner = Learner::Gibbs { temperature, examples: 1, rule: TargetTemperature::Fixed };
+        learner.check().is_ok().then_some(learner)
+    }
+
+    /// The model as a checkpoint in double precision.
+    pub fn to_checkpoint(&self) -> Checkpoint {
+        let tensors = self
+            .parameters
+            .iter()
+            .map(|(entry, values)| {
+                NamedTensor::new(entry.name.clone(), entry.shape.to_vec(), values.to_vec())
+            })
+            .collect();
+        let mut metadata = self.notes.clone();
+        metadata.insert("prior".into(), json!(self.spec));
+        if let Some(learner) = &self.learner {
+            metadata.insert("learner".into(), json!(learner));
+        }
+        if let Some(standardisation) = &self.standardisation {
+            metadata.insert("standardisation".into(), json!(standardisation));
+        }
+        if let Some(columns) = &self.columns {
+            metadata.insert("columns".into(), json!(columns));
+        }
+        Checkpoint { tensors, precision: Precision::F64, metadata: Some(Value::Object(metadata)) }
+    }
+}
+
+fn missing(origin: &str, name: &str) -> Error {
+    Error::input_at(
+        origin,
+        format!("tensor `{name}`"),
+        "is missing; docs/formats.md lists the tensors of a prior",
+    )
+}
+
+/// The prior's shape from names and shapes.
+fn infer_spec(origin: &str, checkpoint: &Checkpoint) -> Result<PriorSpec> {
+    let (dimension, mean_hidden, outputs) = perceptron_shape(origin, checkpoint, "mean.")?;
+    if outputs != 1 {
+        return Err(Error::input_at(
+            origin,
+            "tensor `mean.output.weight`",
+            format!("has {outputs} outputs, a mean has 1"),
+        ));
+    }
+    if !checkpoint.tensors.iter().any(|tensor| tensor.name.starts_with("features.")) {
+        return Ok(PriorSpec::Network(NetworkSpec { dimension, hidden: mean_hidden }));
+    }
+    let (feature_inputs, feature_hidden, feature_dimension) =
+        perceptron_shape(origin, checkpoint, "features.")?;
+    if feature_inputs != dimension {
+        return Err(Error::input_at(
+            origin,
+            "tensor `features.hidden.0.weight`",
+            format!("takes {feature_inputs} inputs, the mean network {dimension}"),
+        ));
+    }
+    let learned = checkpoint.tensors.iter().any(|tensor| tensor.name.starts_with("kernel."));
+    let kernel = if learned { Kernel::Learned } else { Kernel::Paper };
+    Ok(PriorSpec::GaussianProcess(GaussianProcessSpec {
+        dimension,
+        mean_hidden,
+        feature_hidden,
+        feature_dimension,
+        kernel,
+    }))
+}
+
+/// Inputs, hidden widths and outputs of the perceptron with this prefix.
+fn perceptron_shape(
+    origin: &str,
+    checkpoint: &Checkpoint,
+    prefix: &str,
+) -> Result<(usize, Vec<usize>, usize)> {
+    let weight = |layer: &str| -> Result<Option<[usize; 2]>> {
+        let name = format!("{prefix}{layer}.weight");
+        match checkpoint.tensor(&name) {
+            None => Ok(None),
+            Some(tensor) => match tensor.shape[..] {
+                [outputs, inputs] if outputs > 0 && inputs > 0 => Ok(Some([outputs, inputs])),
+                _ => Err(Error::input_at(
+                    origin,
+                    format!("tensor `{name}`"),
+                    format!("has shape {:?}, expected [out, in]", tensor.shape),
+                )),
+            },
+        }
+    };
+    let mut inputs = None;
+    let mut hidden = Vec::new();
+    while let Some([width, before]) = weight(&format!("hidden.{}", hidden.len()))? {
+        inputs.get_or_insert(before);
+        hidden.push(width);
+    }
+    let Some([outputs, before]) = weight("output")? else {
+        return Err(missing(origin, &format!("{prefix}output.weight")));
+    };
+    Ok((inputs.unwrap_or(before), hidden, outputs))
+}
+
+/// Metadata may repeat the prior's shape; what they repeat must agree with the tensors.
+fn check_prior(origin: &str, stated: &Value, spec: &PriorSpec) -> Result<()> {
+    let Value::Object(stated) = stated else {
+        return Err(Error::input_at(origin, "metadata `pacmeta`, key `prior`", "expected a JSON object"));
+    };
+    let found = json!(spec);
+    for (key, value) in stated {
+        if let Some(actual) = found.get(key)
+            && actual != value
+        {
+            return Err(Error::input_at(
+                origin,
+                format!("metadata `pacmeta`, key `prior.{key}`"),
+                format!("says {value}, the tensors say {actual}"),
+            ));
+        }
+    }
+    Ok(())
+}
