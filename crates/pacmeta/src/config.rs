@@ -34,9 +34,7 @@ mod training;
 
 pub use bound::{Assumption, BoundConfig};
 pub use data::{DataConfig, DataSource, HeldOut, SyntheticData, SyntheticEnvironment, TableData};
-pub use method::{
-    HyperPriorConfig, InnerOptimiser, MethodConfig, MethodKind, ProximalConfig, SubsetConfig,
-};
+pub use method::{HyperPriorConfig, InnerOptimiser, MethodConfig, MethodKind, ProximalConfig, SubsetConfig};
 pub use prior::{KernelConfig, PriorConfig};
 pub use temperature::{AlphaChoice, Temperature, harmonic_mean};
 pub use training::{SearchConfig, TrainingConfig};

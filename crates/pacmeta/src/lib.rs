@@ -1,9 +1,12 @@
 //! Few-shot meta-learning with PAC-Bayes guarantees.
 
 pub mod benchmark;
+pub mod bounds;
+pub mod config;
 pub mod environments;
 pub mod error;
 pub mod evaluation;
+pub mod experiment;
 pub mod learners;
 pub mod methods;
 pub mod model;

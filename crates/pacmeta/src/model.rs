@@ -24,7 +24,7 @@ use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 ///
 /// let spec = PriorSpec::GaussianProcess(GaussianProcessSpec::paper(1));
 /// let parameters = spec.initialise(Key::new(0))?;
-/// let learner = Learner::Gibbs { temperature: 50.0, examples: 5, rule: TargetTemperature::PerExample };
+/// let learner = Learner::Gibbs { temperature: 50.0, examples: 5.0, rule: TargetTemperature::PerExample };
 /// let model = Model::new(spec, parameters).with_learner(learner);
 ///
 /// let support = Task::new("new", 1, vec![0.0, 1.0], vec![0.2, 0.8])?;
@@ -252,7 +252,7 @@ impl Model {
         }
         let method = self.notes.get("method")?;
         let temperature = method.get("alpha").or_else(|| method.get("beta"))?.as_f64()?;
-        let learner = Learner::Gibbs { temperature, examples: 1, rule: TargetTemperature::Fixed };
+        let learner = Learner::Gibbs { temperature, examples: 1.0, rule: TargetTemperature::Fixed };
         learner.check().is_ok().then_some(learner)
     }
 

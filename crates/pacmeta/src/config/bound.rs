@@ -105,7 +105,9 @@ impl Assumption {
             Kind::Bounded => {
                 let (a, b) = (needed("a", Domain::Finite)?, needed("b", Domain::Finite)?);
                 if a >= b {
-                    return Err(section.error("b", format!("expected a number above `bound.a` = {a}, found {b}")));
+                    return Err(
+                        section.error("b", format!("expected a number above `bound.a` = {a}, found {b}"))
+                    );
                 }
                 Self::Bounded { a, b }
             }
@@ -157,7 +159,8 @@ impl BoundConfig {
     pub(super) fn entries(&self) -> Vec<Entry> {
         let mut entries =
             vec![("delta", Value::Float(self.delta)), ("assumption", Value::from(self.assumption.name()))];
-        entries.extend(self.assumption.numbers().into_iter().map(|(key, number)| (key, Value::Float(number))));
+        entries
+            .extend(self.assumption.numbers().into_iter().map(|(key, number)| (key, Value::Float(number))));
         entries
     }
 }

@@ -246,7 +246,8 @@ impl SyntheticData {
 impl TableData {
     fn read(section: Section<'_>) -> Result<Self> {
         let path = section.text("path")?.map(PathBuf::from).ok_or_else(|| {
-            section.error("path", "expected the CSV or JSON file with the tasks, e.g. data.path = \"tasks.csv\"")
+            section
+                .error("path", "expected the CSV or JSON file with the tasks, e.g. data.path = \"tasks.csv\"")
         })?;
         let defaults = TableOptions::default();
         let options = TableOptions {

@@ -84,7 +84,8 @@ impl FromStr for MethodKind {
             let names = MethodSettings::NAMES;
             let suggestion = did_you_mean(name, names);
             let names = names.join(", ");
-            let message = format!("there is none called {}{suggestion}; expected one of {names}", quoted(name));
+            let message =
+                format!("there is none called {}{suggestion}; expected one of {names}", quoted(name));
             Error::config("method.name", message)
         })
     }

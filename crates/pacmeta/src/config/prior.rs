@@ -55,7 +55,8 @@ impl PriorConfig {
         let kernel = section.choice("kernel", &["paper", "learned"])?;
         let kernel = match (kernel, method) {
             (Some(Kernel::Paper), MethodKind::PacohMap) => {
-                let message = "the method pacoh-map learns the noise variance; it needs the kernel \"learned\"";
+                let message =
+                    "the method pacoh-map learns the noise variance; it needs the kernel \"learned\"";
                 return Err(section.error("kernel", message));
             }
             (Some(kernel), _) => kernel,

@@ -221,7 +221,8 @@ impl<'a> Section<'a> {
             return Ok(Some(chosen));
         }
         let suggestion = did_you_mean(name, names.iter().copied());
-        let message = format!("there is none called {}{suggestion}; expected one of {expected}", quoted(name));
+        let message =
+            format!("there is none called {}{suggestion}; expected one of {expected}", quoted(name));
         Err(self.error(key, message))
     }
 
@@ -248,7 +249,9 @@ impl<'a> Section<'a> {
 
     /// A list of whole numbers, not empty.
     pub(super) fn counts(&self, key: &'static str, range: RangeInclusive<u64>) -> Result<Option<Vec<usize>>> {
-        self.list(key, "whole numbers", |value| self.whole_in(key, value, &range).map(|number| number as usize))
+        self.list(key, "whole numbers", |value| {
+            self.whole_in(key, value, &range).map(|number| number as usize)
+        })
     }
 
     /// A list of texts, not empty.

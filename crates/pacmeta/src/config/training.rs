@@ -48,9 +48,11 @@ pub struct TrainingConfig {
 impl TrainingConfig {
     pub(super) fn read(section: Section<'_>, method: MethodKind) -> Result<Self> {
         let recipe = method == MethodKind::PacohMap;
-        let optimiser = section
-            .choice("optimiser", &["adam", "adamw"])?
-            .unwrap_or(if recipe { OptimiserKind::Adamw } else { OptimiserKind::Adam });
+        let optimiser = section.choice("optimiser", &["adam", "adamw"])?.unwrap_or(if recipe {
+            OptimiserKind::Adamw
+        } else {
+            OptimiserKind::Adam
+        });
         if optimiser == OptimiserKind::Adam {
             let why = "only the optimiser adamw has it; add training.optimiser = \"adamw\" or remove it";
             section.refuse(&["weight_decay"], why)?;

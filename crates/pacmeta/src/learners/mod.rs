@@ -31,8 +31,8 @@ pub enum Learner {
     Gibbs {
         /// The temperature.
         temperature: f64,
-        /// The number of examples it was chosen for.
-        examples: usize,
+        /// The number of examples it was chosen for (the harmonic mean of several).
+        examples: f64,
         /// What it means for other numbers.
         rule: TargetTemperature,
     },
@@ -69,7 +69,7 @@ impl Learner {
         match self {
             Self::Gibbs { temperature, examples, .. } => {
                 positive("temperature", *temperature)?;
-                positive("examples", *examples as f64)
+                positive("examples", *examples)
             }
             Self::LearnedNoise => Ok(()),
             Self::Steps { inner, noise_variance } => {
@@ -88,14 +88,14 @@ impl Learner {
     /// The noise variance of a Gibbs learner for a support of this size.
     pub(crate) fn gibbs_noise(
         temperature: f64,
-        examples: usize,
+        examples: f64,
         rule: TargetTemperature,
         support: usize,
     ) -> f64 {
         let examples = match rule {
             TargetTemperature::PerExample => examples,
-            TargetTemperature::Fixed => support,
+            TargetTemperature::Fixed => support as f64,
         };
-        examples as f64 / (2.0 * temperature)
+        examples / (2.0 * temperature)
     }
 }

@@ -1,0 +1,67 @@
+//! Bounds and objectives of a prior on tasks: where priors and data meet the theorems of [`pacmeta_bounds`].
+//!
+//! * [`objective`](mod@objective): what PACOH and PACMAML minimise, term by term, with its gradient. Not a bound.
+//! * [`theorem`]: the bounds themselves, for a Gaussian hyper-posterior around the learned prior.
+//! * [`gap`]: the price of observed tasks that are larger than target tasks, on synthetic environments.
+//!
+//! Everything here is about Gaussian-process priors, whose Gibbs posteriors are closed forms.
+
+pub mod objective;
+
+pub use objective::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective};
+
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::priors::{GaussianProcessSpec, PriorSpec};
+use crate::task::Task;
+
+/// An error about an option of a request, by its name on the command line.
+fn option_error(option: &str, message: impl Into<String>) -> Error {
+    Error::input(format!("option `{option}`"), message)
+}
+
+fn positive_option(option: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 {
+        Ok(())
+    } else {
+        Err(option_error(option, format!("is {value}, expected a number above 0")))
+    }
+}
+
+fn check_delta(delta: f64) -> Result<()> {
+    if delta > 0.0 && delta < 1.0 {
+        Ok(())
+    } else {
+        Err(option_error("--delta", format!("is {delta}, expected a probability above 0 and below 1")))
+    }
+}
+
+/// The prior's shape, if it is a Gaussian process.
+fn gaussian_process(spec: &PriorSpec) -> Result<&GaussianProcessSpec> {
+    match spec {
+        PriorSpec::GaussianProcess(spec) => Ok(spec),
+        PriorSpec::Network(_) => Err(Error::input(
+            "the prior",
+            "is a network without `features.*` tensors; bounds and objectives need a Gaussian-process prior, whose \
+             Gibbs posteriors have closed forms (methods pacoh, pacmaml, pacoh-map)",
+        )),
+    }
+}
+
+/// The tasks in the units of the prior.
+fn standardised(model: &Model, tasks: &[Task]) -> Result<Vec<Task>> {
+    if tasks.is_empty() {
+        return Err(Error::input("the tasks", "there are none; a bound needs at least one"));
+    }
+    tasks.iter().map(|task| model.standardise(task)).collect()
+}
+
+/// S' of a task.
+fn adapt_of(task: &Task) -> Result<&[usize]> {
+    task.adapt().ok_or_else(|| {
+        Error::input(
+            format!("task `{}`", task.name()),
+            "states no `adapt`: the base learner needs the indices of the examples in S'",
+        )
+    })
+}
