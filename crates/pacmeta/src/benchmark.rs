@@ -72,10 +72,10 @@ pub fn time_gp(pacmaml: bool, examples: usize, budget: Duration) -> Result<GpTim
     };
     let begin = Instant::now();
     let once = run(50)? / 50.0;
-    // Repeats of about 20 ms: long against the clock, short against the neighbours' noise.
-    let iterations = ((0.02 / once) as usize).clamp(1, 10_000);
+    // Repeats of about 2 ms: long against the clock, shorter than a time slice of a busy machine.
+    let iterations = ((0.002 / once) as usize).clamp(1, 10_000);
     let mut times = Vec::new();
-    while times.len() < 5 || (begin.elapsed() < budget && times.len() < 100) {
+    while times.len() < 5 || (begin.elapsed() < budget && times.len() < 2000) {
         times.push(run(iterations)? / iterations as f64);
     }
     times.sort_by(f64::total_cmp);

@@ -5,7 +5,7 @@
 //! dW_l = dZ_l' H_(l-1),   db_l = sum of rows of dZ_l,   dZ_(l-1) = (dZ_l W_l) * (1 - H_(l-1)^2)
 //! ```
 //!
-//! Points go through in chunks of [`CHUNK`], so that a chunk's activations stay in the first-level cache from layer to
+//! Points go through in chunks of sixty, so that a chunk's activations stay in the first-level cache from layer to
 //! layer. Weights are [out, in] and parameters lie in the order weight, bias, weight, bias, ... of one flat buffer.
 
 mod curvature;
@@ -100,9 +100,10 @@ impl Perceptron {
             for (row, values) in weight.chunks_exact(layer.inputs).enumerate() {
                 layer.weight[row * stride..row * stride + layer.inputs].copy_from_slice(values);
             }
-            for (column, row) in layer.transposed.chunks_exact_mut(transposed_stride).enumerate() {
-                for (value, source) in row.iter_mut().zip(weight[column..].iter().step_by(layer.inputs)) {
-                    *value = *source;
+            let transposed = &mut layer.transposed[..layer.inputs * transposed_stride];
+            for (row, values) in weight.chunks_exact(layer.inputs).enumerate() {
+                for (column, value) in values.iter().enumerate() {
+                    transposed[column * transposed_stride + row] = *value;
                 }
             }
             layer.bias[..layer.outputs].copy_from_slice(bias);
@@ -132,7 +133,7 @@ impl Perceptron {
                 let output = &mut after[0][first * output_stride..(first + rows) * output_stride];
                 product(
                     self.arch,
-                    Sizes { rows, columns: output_stride, depth: layer.inputs },
+                    Sizes { rows, columns: layer.outputs, depth: layer.inputs },
                     Start::Row(&layer.bias),
                     Left { values: &before[index][first * stride..], depth_stride: 1, row_stride: stride },
                     (&layer.transposed, output_stride),
@@ -151,17 +152,21 @@ impl Perceptron {
         self.activations.last().map_or(&[], Vec::as_slice)
     }
 
-    /// Adds to `gradient` (flat, like the parameters) the derivative of sum(output * output_gradient) for the points of
-    /// the last forward pass. `output_gradient` has rows of [`Perceptron::output_stride`] numbers, zero in the padding.
-    pub fn backward(&mut self, output_gradient: &[f64], gradient: &mut [f64]) {
+    /// Adds the derivative of sum(output * output_gradient) for the points of the last forward pass to a gradient inside,
+    /// which [`Perceptron::add_gradient`] hands out. `output_gradient` has rows of [`Perceptron::output_stride`] numbers,
+    /// zero in the padding.
+    pub fn backward(&mut self, output_gradient: &[f64]) {
+        for first in (0..self.points).step_by(CHUNK) {
+            self.backward_chunk(first, CHUNK.min(self.points - first), output_gradient);
+        }
+    }
+
+    /// Forgets the gradient inside.
+    pub fn clear_gradient(&mut self) {
         for layer in &mut self.layers {
             layer.gradient.fill(0.0);
             layer.bias_gradient.fill(0.0);
         }
-        for first in (0..self.points).step_by(CHUNK) {
-            self.backward_chunk(first, CHUNK.min(self.points - first), output_gradient);
-        }
-        self.add_gradient(gradient);
     }
 
     fn backward_chunk(&mut self, first: usize, rows: usize, output_gradient: &[f64]) {
@@ -170,7 +175,12 @@ impl Perceptron {
         let stride = self.layers.last().map_or(0, |layer| padded(layer.outputs));
         current.clear();
         current.extend_from_slice(&output_gradient[first * stride..(first + rows) * stride]);
-        for (index, layer) in self.layers.iter_mut().enumerate().rev() {
+        if let Some(layer) = self.layers.last_mut() {
+            arch.dispatch(AddRows { rows: current, sum: &mut layer.bias_gradient });
+        }
+        for index in (0..self.layers.len()).rev() {
+            let (before, rest) = self.layers.split_at_mut(index);
+            let layer = &mut rest[0];
             let (stride, output_stride) = (padded(layer.inputs), padded(layer.outputs));
             let activation = &self.activations[index][first * stride..(first + rows) * stride];
             let narrows = layer.narrows();
@@ -187,8 +197,7 @@ impl Perceptron {
                 (right, right_stride),
                 (&mut layer.gradient, right_stride),
             );
-            arch.dispatch(AddRows { rows: current, sum: &mut layer.bias_gradient });
-            if index > 0 {
+            if let Some(layer_before) = before.last_mut() {
                 previous.resize(rows * stride, 0.0);
                 product(
                     arch,
@@ -198,13 +207,16 @@ impl Perceptron {
                     (&layer.weight, stride),
                     (previous, stride),
                 );
-                arch.dispatch(ThroughTanh { errors: previous, activation });
+                let sum = &mut layer_before.bias_gradient;
+                arch.dispatch(ThroughTanh { errors: previous, activation, sum });
                 std::mem::swap(current, previous);
             }
         }
     }
 
-    fn add_gradient(&self, gradient: &mut [f64]) {
+    /// Adds the gradient of all backward passes since the last [`Perceptron::clear_gradient`] to `gradient` (flat, like
+    /// the parameters).
+    pub fn add_gradient(&self, gradient: &mut [f64]) {
         let mut rest = gradient;
         for layer in &self.layers {
             let (weight, after) = rest.split_at_mut(layer.inputs * layer.outputs);
@@ -243,9 +255,11 @@ impl WithSimd for AddRows<'_> {
     }
 }
 
+/// Multiplies errors by 1 - h^2, and adds their rows to the gradient of the bias.
 struct ThroughTanh<'a> {
     errors: &'a mut [f64],
     activation: &'a [f64],
+    sum: &'a mut [f64],
 }
 
 impl WithSimd for ThroughTanh<'_> {
@@ -253,8 +267,13 @@ impl WithSimd for ThroughTanh<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        for (error, h) in self.errors.iter_mut().zip(self.activation) {
-            *error *= h.mul_add(-h, 1.0);
+        let stride = self.sum.len();
+        let rows = self.errors.chunks_exact_mut(stride).zip(self.activation.chunks_exact(stride));
+        for (errors, activation) in rows {
+            for ((error, h), sum) in errors.iter_mut().zip(activation).zip(self.sum.iter_mut()) {
+                *error *= h.mul_add(-h, 1.0);
+                *sum += *error;
+            }
         }
     }
 }
@@ -319,8 +338,9 @@ mod tests {
                         padded_weights[point * stride + k] = weights[point * output_width + k];
                     }
                 }
-                let mut gradient = vec![1.0; count]; // backward adds
-                perceptron.backward(&padded_weights, &mut gradient);
+                let mut gradient = vec![1.0; count]; // add_gradient adds
+                perceptron.backward(&padded_weights);
+                perceptron.add_gradient(&mut gradient);
                 for index in (0..count).step_by(1 + count / 60) {
                     let step = 1e-5;
                     let mut moved = parameters.clone();

@@ -65,48 +65,6 @@ pub fn tanh(x: f64) -> f64 {
     (numerator / denominator).copysign(x)
 }
 
-/// tanh of a few numbers, step by step over all of them: neighbours do not depend on each other, so their long chains of
-/// operations overlap.
-#[inline(always)]
-fn tanh_together<const N: usize>(x: &mut [f64; N]) {
-    let mut r = [0.0; N];
-    let mut power = [0.0; N];
-    for i in 0..N {
-        let doubled = 2.0 * x[i].abs();
-        (r[i], power[i]) = reduce(if doubled > 40.0 { 40.0 } else { doubled });
-    }
-    let mut p = [0.0; N];
-    let mut q = [0.0; N];
-    for i in 0..N {
-        (p[i], q[i]) = rational(r[i]);
-    }
-    for i in 0..N {
-        let difference = q[i] - p[i];
-        let twice = (power[i] + power[i]) * p[i];
-        let numerator = (power[i] - 1.0).mul_add(difference, twice);
-        let denominator = (power[i] + 1.0).mul_add(difference, twice);
-        x[i] = (numerator / denominator).copysign(x[i]);
-    }
-}
-
-struct TanhInPlace<'a>(&'a mut [f64]);
-
-impl WithSimd for TanhInPlace<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let (chunks, rest) = self.0.as_chunks_mut::<TOGETHER>();
-        for chunk in chunks {
-            tanh_together(chunk);
-        }
-        for value in rest {
-            *value = tanh(*value);
-        }
-    }
-}
-const TOGETHER: usize = 16;
-
 struct InPlace<'a, F>(&'a mut [f64], F);
 
 impl<F: Fn(f64) -> f64> WithSimd for InPlace<'_, F> {
@@ -122,7 +80,7 @@ impl<F: Fn(f64) -> f64> WithSimd for InPlace<'_, F> {
 
 /// Replaces every value by its hyperbolic tangent.
 pub fn tanh_in_place(arch: Arch, values: &mut [f64]) {
-    arch.dispatch(TanhInPlace(values));
+    arch.dispatch(InPlace(values, tanh));
 }
 
 /// Replaces every value by its exponential; see [`exp`] for the range.

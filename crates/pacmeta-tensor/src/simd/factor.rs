@@ -1,6 +1,6 @@
 //! Cholesky factor and inverse of symmetric positive-definite matrices of 1 to a few hundred rows.
 //!
-//! A = U' U with U upper triangular, by block rows of [`BLOCK`]: all earlier rows are subtracted by one register-blocked
+//! A = U' U with U upper triangular, by block rows of six: all earlier rows are subtracted by one register-blocked
 //! [`product`], then the few rows of the block are finished by themselves. X = U'^-1 (lower triangular) follows the same
 //! way, and A^-1 = X' X skips the zeros of X.
 

@@ -45,7 +45,7 @@ pub struct Left<'a> {
 pub struct Sizes {
     /// Rows of C.
     pub rows: usize,
-    /// Columns of C, a multiple of [`PADDING`].
+    /// Columns of C that are wanted; whole vectors are computed, up to the padding.
     pub columns: usize,
     /// Terms in each sum.
     pub depth: usize,
@@ -67,7 +67,7 @@ pub fn product(
     if rows == 0 || columns == 0 {
         return;
     }
-    assert!(columns.is_multiple_of(PADDING), "columns are padded");
+    let columns = columns.next_multiple_of(PADDING);
     assert!(output.len() >= (rows - 1) * output_stride + columns, "output holds every row");
     if depth > 0 {
         assert!(right.len() >= (depth - 1) * right_stride + columns, "right factor holds every row");
@@ -105,15 +105,17 @@ impl WithSimd for Product<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Sizes { rows, columns, .. } = self.sizes;
-        let vectors = columns / S::F64_LANES;
+        let vectors = columns.div_ceil(S::F64_LANES);
+        // Tiles of equal height: 25 rows as five fives, not as four sixes and a lonely one.
+        let even = rows.div_ceil(rows.div_ceil(TILE_ROWS));
         let mut row = 0;
         while row < rows {
-            let height = (rows - row).min(TILE_ROWS);
+            let height = (rows - row).min(even);
             let mut vector = 0;
             while vector < vectors {
                 let column = vector * S::F64_LANES;
                 // SAFETY: `product` checked that rows x columns of the output and every row of both factors are inside
-                // their slices; column + 2 (or 1) vectors stay below `columns` by the conditions here.
+                // their slices, columns counted up to the padding, of which every vector length is a divisor.
                 unsafe {
                     if vectors - vector >= 2 {
                         match height {

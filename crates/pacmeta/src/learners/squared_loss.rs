@@ -56,7 +56,9 @@ impl SquaredLoss {
             loss += error * error;
             self.output_gradient[index * stride] = 2.0 * weight * error / count;
         }
-        self.perceptron.backward(&self.output_gradient, gradient);
+        self.perceptron.clear_gradient();
+        self.perceptron.backward(&self.output_gradient);
+        self.perceptron.add_gradient(gradient);
         loss / count
     }
 

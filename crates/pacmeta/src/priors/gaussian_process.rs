@@ -185,14 +185,14 @@ impl GaussianProcess {
         self.learned_noise
     }
 
-    /// Evaluates both networks at all points (rows of `inputs`) and clears the gradients.
+    /// Evaluates both networks at all points (rows of `inputs`).
     pub fn forward(&mut self, inputs: &[f64]) {
         self.mean.forward(inputs);
         self.features.forward(inputs);
     }
 
-    /// Clears the gradients of the points of the last forward pass.
-    pub fn clear_gradients(&mut self) {
+    /// Sets the gradients of the points of the last forward pass to zero.
+    pub fn clear_point_gradients(&mut self) {
         for (buffer, size) in [
             (&mut self.mean_gradient, self.mean.output().len()),
             (&mut self.feature_gradient, self.features.output().len()),
@@ -200,7 +200,6 @@ impl GaussianProcess {
             buffer.clear();
             buffer.resize(size, 0.0);
         }
-        self.raw_gradient.fill(0.0);
     }
 
     /// Collects evaluated points by index, with their targets.
@@ -243,12 +242,26 @@ impl GaussianProcess {
         }
     }
 
-    /// Adds the derivative with respect to all parameters, from the scattered gradients, to `gradient`.
-    pub fn backward(&mut self, gradient: &mut [f64]) {
+    /// Carries the scattered gradients of the points of the last forward pass back through both networks.
+    pub fn backward(&mut self) {
+        self.mean.backward(&self.mean_gradient);
+        self.features.backward(&self.feature_gradient);
+    }
+
+    /// Forgets the gradient of earlier backward passes.
+    pub fn clear_gradient(&mut self) {
+        self.mean.clear_gradient();
+        self.features.clear_gradient();
+        self.raw_gradient.fill(0.0);
+    }
+
+    /// Adds the derivative with respect to all parameters, of all backward passes since
+    /// [`GaussianProcess::clear_gradient`], to `gradient`.
+    pub fn add_gradient(&self, gradient: &mut [f64]) {
         let (mean, rest) = gradient.split_at_mut(self.mean_parameters);
         let (features, raw) = rest.split_at_mut(self.feature_parameters);
-        self.mean.backward(&self.mean_gradient, mean);
-        self.features.backward(&self.feature_gradient, features);
+        self.mean.add_gradient(mean);
+        self.features.add_gradient(features);
         raw.iter_mut().zip(&self.raw_gradient).for_each(|(sum, value)| *sum += value);
     }
 }

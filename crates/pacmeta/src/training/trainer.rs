@@ -7,6 +7,8 @@
 //! The batch of iteration k depends on the seed and k only, so a run continued from a checkpoint is the same run.
 
 use pacmeta_tensor::Parameters;
+use pacmeta_tensor::simd::dot;
+use pulp::{Arch, Simd, WithSimd};
 
 use super::checkpoint::{NamedTensor, TrainingState};
 use super::optimiser::Optimiser;
@@ -61,6 +63,44 @@ impl IterationTerms {
             ("divergence", self.divergence),
             ("hyper_prior", self.hyper_prior),
         ]
+    }
+}
+
+/// Writes weight * theta and returns |theta|^2.
+struct HyperPriorGradient<'a> {
+    weight: f64,
+    values: &'a [f64],
+    gradient: &'a mut [f64],
+}
+
+impl WithSimd for HyperPriorGradient<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        for (gradient, value) in self.gradient.iter_mut().zip(self.values) {
+            *gradient = self.weight * value;
+        }
+        dot(self.values, self.values)
+    }
+}
+
+/// Whether every number is finite: 0 times one that is not is not 0.
+struct AllFinite<'a>(&'a [f64]);
+
+impl WithSimd for AllFinite<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> bool {
+        let (chunks, rest) = self.0.as_chunks::<8>();
+        let mut sums = [0.0; 8];
+        for chunk in chunks {
+            for lane in 0..8 {
+                sums[lane] += 0.0 * chunk[lane];
+            }
+        }
+        sums.iter().all(|sum| *sum == 0.0) && rest.iter().all(|value| value.is_finite())
     }
 }
 
@@ -129,11 +169,8 @@ impl<'a> Trainer<'a> {
         self.settings.sampler.draw(self.tasks, self.iteration, &mut self.members);
         let weight = xi / sigma0_squared;
         let values = self.parameters.values();
-        let mut squared_norm = 0.0;
-        for (gradient, value) in self.gradient.iter_mut().zip(values) {
-            *gradient = weight * value;
-            squared_norm += value * value;
-        }
+        let arch = Arch::new();
+        let squared_norm = arch.dispatch(HyperPriorGradient { weight, values, gradient: &mut self.gradient });
         let batch = Batch { tasks: self.tasks, members: &self.members };
         let terms = self.method.meta_gradient(values, &batch, &mut self.gradient)?;
         let hyper_prior = 0.5 * weight * squared_norm;
@@ -144,7 +181,7 @@ impl<'a> Trainer<'a> {
             divergence: terms.divergence,
             hyper_prior,
         };
-        if !terms.total.is_finite() || !self.gradient.iter().all(|value| value.is_finite()) {
+        if !terms.total.is_finite() || !arch.dispatch(AllFinite(&self.gradient)) {
             return Err(Error::Diverged {
                 iteration: self.iteration + 1,
                 quantity: if terms.total.is_finite() { "the gradient" } else { "the objective" }.to_owned(),

@@ -196,6 +196,24 @@ impl System {
         -0.5 * self.quadratic() - 0.5 * self.log_determinant + 0.5 * self.size as f64 * noise_variance.ln()
     }
 
+    /// log|A| - m log s2 = log|I + K/s2|.
+    ///
+    /// When the noise outweighs the kernel this is nearly 0, and so is the divergence it is a part of: the two logarithms
+    /// would leave nothing but rounding. Then each pivot's excess over s2 is summed instead, which keeps all digits.
+    fn log_ratio(&self, noise_variance: f64) -> f64 {
+        let (size, stride) = (self.size, padded(self.size));
+        let diagonal = |index: usize| self.kernel[index * stride + index];
+        if noise_variance <= diagonal(0) {
+            return self.log_determinant - size as f64 * noise_variance.ln();
+        }
+        (0..size)
+            .map(|index| {
+                let explained: f64 = (0..index).map(|row| self.factor[row * stride + index].powi(2)).sum();
+                ((diagonal(index) - explained) / noise_variance).ln_1p()
+            })
+            .sum()
+    }
+
     /// tr(A^-1 K)
     fn trace_of_gain(&self, arch: Arch) -> f64 {
         kernel::symmetric_product(arch, &self.inverse, &self.kernel, self.size)
@@ -211,7 +229,7 @@ impl System {
         let trace = self.trace_of_gain(arch);
         let squared: f64 = self.solution.iter().map(|a| (noise_variance * a) * (noise_variance * a)).sum();
         let count = self.size as f64;
-        let log_ratio = self.log_determinant - count * noise_variance.ln();
+        let log_ratio = self.log_ratio(noise_variance);
         ((squared + noise_variance * trace) / count, 0.5 * (self.solution_energy(arch) - trace + log_ratio))
     }
 }
