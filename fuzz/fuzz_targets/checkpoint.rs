@@ -14,7 +14,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if let Ok(state) = TrainingState::parse("fuzz.safetensors", bytes) {
         let written = state.to_bytes().expect("what was read can be written");
-        let again = TrainingState::parse("again.safetensors", &written).expect("what was written can be read");
+        let again =
+            TrainingState::parse("again.safetensors", &written).expect("what was written can be read");
         assert_eq!(again.to_bytes().expect("what was read can be written"), written);
     }
 });

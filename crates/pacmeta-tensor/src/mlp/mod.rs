@@ -100,12 +100,7 @@ impl Perceptron {
             for (row, values) in weight.chunks_exact(layer.inputs).enumerate() {
                 layer.weight[row * stride..row * stride + layer.inputs].copy_from_slice(values);
             }
-            let transposed = &mut layer.transposed[..layer.inputs * transposed_stride];
-            for (row, values) in weight.chunks_exact(layer.inputs).enumerate() {
-                for (column, value) in values.iter().enumerate() {
-                    transposed[column * transposed_stride + row] = *value;
-                }
-            }
+            transpose(weight, layer.inputs, &mut layer.transposed, transposed_stride);
             layer.bias[..layer.outputs].copy_from_slice(bias);
         }
     }
@@ -135,7 +130,7 @@ impl Perceptron {
                     self.arch,
                     Sizes { rows, columns: layer.outputs, depth: layer.inputs },
                     Start::Row(&layer.bias),
-                    Left { values: &before[index][first * stride..], depth_stride: 1, row_stride: stride },
+                    Left::Plain { values: &before[index][first * stride..], stride: stride },
                     (&layer.transposed, output_stride),
                     (output, output_stride),
                 );
@@ -193,7 +188,7 @@ impl Perceptron {
                 arch,
                 Sizes { rows: height, columns: right_stride, depth: rows },
                 Start::Plus,
-                Left { values: left, depth_stride: left_stride, row_stride: 1 },
+                Left::Transposed { values: left, stride: left_stride },
                 (right, right_stride),
                 (&mut layer.gradient, right_stride),
             );
@@ -203,7 +198,7 @@ impl Perceptron {
                     arch,
                     Sizes { rows, columns: stride, depth: layer.outputs },
                     Start::Zero,
-                    Left { values: current, depth_stride: 1, row_stride: output_stride },
+                    Left::Plain { values: current, stride: output_stride },
                     (&layer.weight, stride),
                     (previous, stride),
                 );
@@ -236,6 +231,27 @@ impl Perceptron {
             }
             bias.iter_mut().zip(&layer.bias_gradient).for_each(|(value, sum)| *value += sum);
         }
+    }
+}
+
+/// Writes the transpose of a matrix with rows of `columns` numbers, four rows at a time.
+fn transpose(matrix: &[f64], columns: usize, transposed: &mut [f64], stride: usize) {
+    let mut blocks = matrix.chunks_exact(4 * columns);
+    let mut row = 0;
+    for block in &mut blocks {
+        let (first, second) = block.split_at(2 * columns);
+        let ((a, b), (c, d)) = (first.split_at(columns), second.split_at(columns));
+        let values = a.iter().zip(b).zip(c.iter().zip(d));
+        for (target, ((a, b), (c, d))) in transposed.chunks_exact_mut(stride).zip(values) {
+            target[row..row + 4].copy_from_slice(&[*a, *b, *c, *d]);
+        }
+        row += 4;
+    }
+    for values in blocks.remainder().chunks_exact(columns) {
+        for (target, value) in transposed.chunks_exact_mut(stride).zip(values) {
+            target[row] = *value;
+        }
+        row += 1;
     }
 }
 

@@ -36,7 +36,7 @@ pub fn cholesky(arch: Arch, matrix: &mut [f64], size: usize) -> Result<f64, NotP
                 arch,
                 Sizes { rows: height, columns: stride - column, depth: first },
                 Start::Minus,
-                Left { values: &done[first..], depth_stride: stride, row_stride: 1 },
+                Left::Transposed { values: &done[first..], stride: stride },
                 (&done[column..], stride),
                 (&mut block[column..], stride),
             );
@@ -98,7 +98,7 @@ pub fn inverse_factor(arch: Arch, factor: &[f64], inverse_factor: &mut [f64], si
                 arch,
                 Sizes { rows: height, columns: padded(first), depth: first },
                 Start::Minus,
-                Left { values: &factor[first..], depth_stride: stride, row_stride: 1 },
+                Left::Transposed { values: &factor[first..], stride: stride },
                 (done, stride),
                 (block, stride),
             );
@@ -117,7 +117,7 @@ pub fn upper_inverse(arch: Arch, inverse_factor: &[f64], inverse: &mut [f64], si
             arch,
             Sizes { rows: size.min(column + PADDING), columns: PADDING, depth: size - column },
             Start::Zero,
-            Left { values: &x[column * stride..], depth_stride: stride, row_stride: 1 },
+            Left::Transposed { values: &x[column * stride..], stride: stride },
             (&x[column * stride + column..], stride),
             (&mut inverse[column..], stride),
         );

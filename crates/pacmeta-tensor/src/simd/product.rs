@@ -4,7 +4,7 @@
 //! C[r, c] = start[r, c] + sign * sum_k P(k, r) Q[k, c]
 //! ```
 //!
-//! with P in any strides and Q, C row-major. Layers (P = activations), weight gradients (P = transposed errors),
+//! with P stored along k or along r, and Q, C row-major. Layers (P = activations), weight gradients (P = transposed errors),
 //! Cholesky updates and inverses are all of this form, so one register-blocked tile serves them. A tile holds up to
 //! [`TILE_ROWS`] x 2 vectors of C in registers and runs once through k: with six rows that is twelve accumulators,
 //! enough to hide the latency of two fused multiply-adds a cycle within sixteen registers.
@@ -29,15 +29,42 @@ pub enum Start<'a> {
     Minus,
 }
 
-/// The left factor: element (k, r) is `values[k * depth_stride + r * row_stride]`.
+/// The left factor, stored along k or along r.
+///
+/// Either way neighbours in the other direction are `stride` apart. Knowing which one is contiguous lets the inner loop
+/// address all rows of a tile without a chain of additions.
 #[derive(Clone, Copy)]
-pub struct Left<'a> {
-    /// The numbers.
-    pub values: &'a [f64],
-    /// The distance between neighbours along k.
-    pub depth_stride: usize,
-    /// The distance between neighbours along r.
-    pub row_stride: usize,
+pub enum Left<'a> {
+    /// Element (k, r) is `values[r * stride + k]`: C = P Q with P row-major.
+    Plain {
+        /// The numbers.
+        values: &'a [f64],
+        /// The distance between rows of P.
+        stride: usize,
+    },
+    /// Element (k, r) is `values[k * stride + r]`: C = P' Q with P row-major.
+    Transposed {
+        /// The numbers.
+        values: &'a [f64],
+        /// The distance between rows of P.
+        stride: usize,
+    },
+}
+
+impl Left<'_> {
+    /// The index of element (k, r).
+    fn index(&self, k: usize, r: usize) -> usize {
+        match self {
+            Left::Plain { stride, .. } => r * stride + k,
+            Left::Transposed { stride, .. } => k * stride + r,
+        }
+    }
+
+    fn values(&self) -> &[f64] {
+        match self {
+            Left::Plain { values, .. } | Left::Transposed { values, .. } => values,
+        }
+    }
 }
 
 /// The sizes of a product.
@@ -71,35 +98,50 @@ pub fn product(
     assert!(output.len() >= (rows - 1) * output_stride + columns, "output holds every row");
     if depth > 0 {
         assert!(right.len() >= (depth - 1) * right_stride + columns, "right factor holds every row");
-        let last = (depth - 1) * left.depth_stride + (rows - 1) * left.row_stride;
-        assert!(left.values.len() > last, "left factor holds every element");
+        let last = left.index(depth - 1, rows - 1);
+        assert!(left.values().len() > last, "left factor holds every element");
     }
     if let Start::Row(row) = start {
         assert!(row.len() >= columns, "the start row is padded");
     }
-    arch.dispatch(Product {
-        sizes,
-        start,
-        left,
-        right: right.as_ptr(),
-        right_stride,
-        output: output.as_mut_ptr(),
-        output_stride,
-    });
+    let (right, output) = (right.as_ptr(), output.as_mut_ptr());
+    match left {
+        Left::Plain { values, stride: left_stride } => arch.dispatch(Product::<false> {
+            sizes,
+            start,
+            left: values.as_ptr(),
+            left_stride,
+            right,
+            right_stride,
+            output,
+            output_stride,
+        }),
+        Left::Transposed { values, stride: left_stride } => arch.dispatch(Product::<true> {
+            sizes,
+            start,
+            left: values.as_ptr(),
+            left_stride,
+            right,
+            right_stride,
+            output,
+            output_stride,
+        }),
+    }
 }
 
 #[derive(Clone, Copy)]
-struct Product<'a> {
+struct Product<'a, const TRANSPOSED: bool> {
     sizes: Sizes,
     start: Start<'a>,
-    left: Left<'a>,
+    left: *const f64,
+    left_stride: usize,
     right: *const f64,
     right_stride: usize,
     output: *mut f64,
     output_stride: usize,
 }
 
-impl WithSimd for Product<'_> {
+impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
     type Output = ();
 
     #[inline(always)]
@@ -145,7 +187,7 @@ impl WithSimd for Product<'_> {
     }
 }
 
-impl Product<'_> {
+impl<const TRANSPOSED: bool> Product<'_, TRANSPOSED> {
     /// Rows `row..row + R` and V vectors of columns from `column`.
     ///
     /// # Safety
@@ -164,22 +206,22 @@ impl Product<'_> {
                     }
                 }
             }
-            let mut right = self.right.add(column);
-            let mut left = self.left.values.as_ptr().add(row * self.left.row_stride);
-            for _ in 0..self.sizes.depth {
+            let right = self.right.add(column);
+            let rows: [*const f64; R] = std::array::from_fn(|r| {
+                if TRANSPOSED { self.left.add(row + r) } else { self.left.add((row + r) * self.left_stride) }
+            });
+            for k in 0..self.sizes.depth {
                 let mut q = [simd.splat_f64s(0.0); V];
                 for v in 0..V {
-                    q[v] = load(right.add(v * S::F64_LANES));
+                    q[v] = load(right.add(k * self.right_stride + v * S::F64_LANES));
                 }
                 for r in 0..R {
-                    let p = simd.splat_f64s(*left.add(r * self.left.row_stride));
+                    let p = if TRANSPOSED { rows[0].add(k * self.left_stride + r) } else { rows[r].add(k) };
+                    let p = simd.splat_f64s(*p);
                     for v in 0..V {
                         sums[r][v] = simd.mul_add_e_f64s(p, q[v], sums[r][v]);
                     }
                 }
-                // wrapping: one step past the end after the last round
-                right = right.wrapping_add(self.right_stride);
-                left = left.wrapping_add(self.left.depth_stride);
             }
             for r in 0..R {
                 for v in 0..V {
@@ -214,7 +256,11 @@ mod tests {
             let right: Vec<f64> = (0..(depth + 1) * stride).map(|i| number(1, i)).collect();
             let left: Vec<f64> = (0..(depth + 1) * (rows + 1)).map(|i| number(2, i)).collect();
             let first: Vec<f64> = (0..rows * stride).map(|i| number(3, i)).collect();
-            for (depth_stride, row_stride) in [(rows, 1), (1, depth.max(1))] {
+            let factors = [
+                Left::Transposed { values: &left, stride: rows },
+                Left::Plain { values: &left, stride: depth.max(1) },
+            ];
+            for factor in factors {
                 let starts =
                     [(Start::Zero, 1.0), (Start::Row(&bias), 1.0), (Start::Plus, 1.0), (Start::Minus, -1.0)];
                 for (start, sign) in starts {
@@ -223,7 +269,7 @@ mod tests {
                         Arch::new(),
                         Sizes { rows, columns: stride, depth },
                         start,
-                        Left { values: &left, depth_stride, row_stride },
+                        factor,
                         (&right, stride),
                         (&mut output, stride),
                     );
@@ -235,7 +281,7 @@ mod tests {
                                 Start::Plus | Start::Minus => first[r * stride + c],
                             };
                             let sum: f64 = (0..depth)
-                                .map(|k| left[k * depth_stride + r * row_stride] * right[k * stride + c])
+                                .map(|k| left[factor.index(k, r)] * right[k * stride + c])
                                 .sum();
                             let expected = begin + sign * sum;
                             assert!((output[r * stride + c] - expected).abs() < 1e-12);

@@ -96,7 +96,7 @@ impl GibbsGp {
             self.arch,
             Sizes { rows: size, columns: stride, depth: size },
             Start::Zero,
-            Left { values: &self.system.inverse, depth_stride: adapt_stride, row_stride: 1 },
+            Left::Transposed { values: &self.system.inverse, stride: adapt_stride },
             (cross, stride),
             (projected, stride),
         );
