@@ -19,50 +19,53 @@ const LN2_LOW: f64 = 1.428_606_820_309_417_3e-6;
 // Adding 1.5 * 2^52 rounds to the nearest integer and leaves that integer in the low bits.
 const ROUNDER: f64 = 6_755_399_441_055_744.0;
 
-/// The pair (p, q) of the rational approximation at r.
-#[inline(always)]
-fn rational(r: f64) -> (f64, f64) {
-    let square = r * r;
-    let p = 1.261_771_930_748_105_9e-4_f64.mul_add(square, 3.029_944_077_074_419_6e-2).mul_add(square, 1.0);
-    let q = 3.001_985_051_386_644_6e-6_f64
-        .mul_add(square, 2.524_483_403_496_841e-3)
-        .mul_add(square, 2.272_655_482_081_550_3e-1)
-        .mul_add(square, 2.0);
-    (r * p, q)
-}
+/// The coefficients of P and Q, highest power first.
+const P: [f64; 3] = [1.261_771_930_748_105_9e-4, 3.029_944_077_074_419_6e-2, 1.0];
+const Q: [f64; 4] = [3.001_985_051_386_644_6e-6, 2.524_483_403_496_841e-3, 2.272_655_482_081_550_3e-1, 2.0];
 
-/// Splits x into r and 2^k; |x| must be below 700.
+/// 2^k, from x rounded to k with [`ROUNDER`] still in it.
 #[inline(always)]
-fn reduce(x: f64) -> (f64, f64) {
-    let rounded = x.mul_add(LOG2_E, ROUNDER);
-    let k = rounded - ROUNDER;
-    let r = (-LN2_LOW).mul_add(k, (-LN2_HIGH).mul_add(k, x));
-    let power = f64::from_bits((rounded.to_bits() << 52).wrapping_add(1.0_f64.to_bits()));
-    (r, power)
+fn power_of_two(rounded: f64) -> f64 {
+    f64::from_bits((rounded.to_bits() << 52).wrapping_add(1.0_f64.to_bits()))
 }
 
 /// exp(x) for x <= 0 (and up to 700); below -700 the result is 0, which is right to 1e-304.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
-    let (r, power) = reduce(if x > -700.0 { x } else { -700.0 });
-    let (p, q) = rational(r);
-    let value = power * (1.0 + 2.0 * p / (q - p));
+    let bounded = if x > -700.0 { x } else { -700.0 };
+    let rounded = bounded.mul_add(LOG2_E, ROUNDER);
+    let k = rounded - ROUNDER;
+    let r = (-LN2_LOW).mul_add(k, (-LN2_HIGH).mul_add(k, bounded));
+    let square = r * r;
+    let p = r * P[0].mul_add(square, P[1]).mul_add(square, P[2]);
+    let q = Q[0].mul_add(square, Q[1]).mul_add(square, Q[2]).mul_add(square, Q[3]);
+    let value = power_of_two(rounded) * (1.0 + 2.0 * p / (q - p));
     if x < -700.0 { 0.0 } else { value }
 }
 
 /// tanh(x).
+///
+/// The factor 2 of exp(2x) is inside the constants: r below is half of the r above, and every scaling is by a power of
+/// two, so that nothing is rounded differently.
 #[inline(always)]
 pub fn tanh(x: f64) -> f64 {
-    let doubled = 2.0 * x.abs();
+    const SIGN: u64 = 1 << 63;
+    let magnitude = x.abs();
     // tanh(20) rounds to 1. Written so that a NaN stays one and the comparison is one instruction.
-    let doubled = if doubled > 40.0 { 40.0 } else { doubled };
-    let (r, power) = reduce(doubled);
-    let (p, q) = rational(r);
+    let magnitude = if magnitude > 20.0 { 20.0 } else { magnitude };
+    let rounded = magnitude.mul_add(2.0 * LOG2_E, ROUNDER);
+    let k = rounded - ROUNDER;
+    let r = (-0.5 * LN2_LOW).mul_add(k, (-0.5 * LN2_HIGH).mul_add(k, magnitude));
+    let power = power_of_two(rounded);
+    let square = r * r;
+    let p = r * (32.0 * P[0]).mul_add(square, 8.0 * P[1]).mul_add(square, 2.0 * P[2]);
+    let q = (64.0 * Q[0]).mul_add(square, 16.0 * Q[1]).mul_add(square, 4.0 * Q[2]).mul_add(square, Q[3]);
     let difference = q - p;
     let twice = (power + power) * p;
     let numerator = (power - 1.0).mul_add(difference, twice);
     let denominator = (power + 1.0).mul_add(difference, twice);
-    (numerator / denominator).copysign(x)
+    let result = numerator / denominator;
+    f64::from_bits(result.to_bits() | (x.to_bits() & SIGN))
 }
 
 struct InPlace<'a, F>(&'a mut [f64], F);

@@ -280,9 +280,8 @@ mod tests {
                                 Start::Row(bias) => bias[c],
                                 Start::Plus | Start::Minus => first[r * stride + c],
                             };
-                            let sum: f64 = (0..depth)
-                                .map(|k| left[factor.index(k, r)] * right[k * stride + c])
-                                .sum();
+                            let sum: f64 =
+                                (0..depth).map(|k| left[factor.index(k, r)] * right[k * stride + c]).sum();
                             let expected = begin + sign * sum;
                             assert!((output[r * stride + c] - expected).abs() < 1e-12);
                         }

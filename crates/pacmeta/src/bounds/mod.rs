@@ -6,9 +6,19 @@
 //!
 //! Everything here is about Gaussian-process priors, whose Gibbs posteriors are closed forms.
 
+mod assumed;
+pub mod gap;
 pub mod objective;
+#[cfg(test)]
+mod tests;
+pub mod theorem;
 
+pub use crate::config::Assumption as LossAssumption;
+pub use gap::{GapSettings, gap_by_hyper_prior, gap_by_risk_difference};
 pub use objective::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective};
+pub use theorem::{Statement, TheoremReport, TheoremRequest, bound};
+
+use pacmeta_tensor::Key;
 
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -64,4 +74,10 @@ fn adapt_of(task: &Task) -> Result<&[usize]> {
             "states no `adapt`: the base learner needs the indices of the examples in S'",
         )
     })
+}
+
+/// A draw from N(centre, variance I).
+fn gaussian_draw(centre: &[f64], variance: f64, key: Key) -> Vec<f64> {
+    let (mut generator, deviation) = (key.generator(), variance.sqrt());
+    centre.iter().map(|value| value + deviation * generator.normal()).collect()
 }

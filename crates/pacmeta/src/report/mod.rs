@@ -5,6 +5,7 @@
 //! are left out of drawings and counted in captions. All text is escaped. One figure serves light and dark screens and
 //! paper, since colours are CSS variables.
 
+mod assemble;
 mod bars;
 mod calibration;
 mod chart;
@@ -15,6 +16,7 @@ mod line_drawing;
 mod number;
 mod page;
 mod prediction;
+mod results;
 #[cfg(test)]
 mod sample;
 mod scale;
@@ -23,6 +25,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use assemble::{assemble, describe_data, mean_risk, symbol, temperatures};
 pub use chart::{Chart, figure_svg};
 pub use data::{
     BoundBar, BoundPanel, BoundTerm, CalibrationKind, CalibrationSeries, CurveSeries, FileLink, GridPoint,
@@ -30,4 +33,5 @@ pub use data::{
 };
 pub use line::{Guide, Interval, LineChart, Point, Proportion, Series};
 pub use page::page;
+pub use results::{RunResults, Verdict};
 pub use scale::{Axis, AxisEnds, AxisKind, TickFormat};
