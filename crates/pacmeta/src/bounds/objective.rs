@@ -71,7 +71,7 @@ impl ObjectiveKind {
         }
     }
 
-    /// The base learner's temperature and the option that sets it.
+    /// Refuses temperatures out of range, by the option that sets them.
     pub(super) fn check(self) -> Result<()> {
         positive_option("--beta", self.beta())?;
         self.alpha().map_or(Ok(()), |alpha| positive_option("--alpha", alpha))

@@ -1,0 +1,77 @@
+//! What a bound rests on, in words for its reader.
+
+use super::theorem::{Statement, TheoremRequest};
+use crate::config::Assumption;
+use crate::model::Model;
+
+/// The assumptions behind a bound, one sentence each.
+pub(super) fn in_words(model: &Model, request: &TheoremRequest) -> Vec<String> {
+    let mut sentences = vec![
+        "the observed tasks are independent draws from one environment, and the examples of a task are independent \
+         draws from its distribution"
+            .to_owned(),
+        match request.statement {
+            Statement::OneEnvironment => {
+                "target tasks come from the environment of the observed ones, with as many examples (in \
+                 distribution)"
+            }
+            Statement::TwoEnvironments { .. } | Statement::Corollary { .. } => {
+                "target tasks may have fewer examples than the observed ones; the gap was computed for these sizes, \
+                 this base learner and an environment that can be sampled"
+            }
+            Statement::Subsampling { .. } => {
+                "S' of each observed task has as many examples as target tasks (in distribution) and was chosen \
+                 without looking at the examples' values"
+            }
+        }
+        .to_owned(),
+        "beta, lambda, delta, the hyper-prior's variance and the assumptions about the loss were fixed before the \
+         data were seen"
+            .to_owned(),
+    ];
+    let units = match model.standardisation() {
+        Some(_) => "standardised units",
+        None => "the data's units, squared",
+    };
+    let example = of_loss(
+        request.example_assumption,
+        "the squared loss of one example, for every hypothesis and task,",
+    );
+    sentences.push(format!("{example} ({units})"));
+    let subject = "the true risk of the base learner on a random observed task, for every prior,";
+    sentences.push(match request.task_assumption {
+        Some(assumption) => format!("{} ({units})", of_loss(assumption, subject)),
+        None => {
+            let why = match request.example_assumption {
+                // Means of numbers in [a, b] stay there; (E l)^2 <= E l^2.
+                Assumption::Bounded { .. } | Assumption::NonNegative { .. } => "follows from the line above",
+                _ => "taken over from examples, and an assumption of its own",
+            };
+            format!("{} ({units}; {why})", of_loss(request.example_assumption, subject))
+        }
+    });
+    if model.standardisation().is_some() {
+        sentences.push(
+            "the standardisation was fixed before the data were seen; if it was computed from the observed tasks, as \
+             training does, the bound holds up to that choice"
+                .to_owned(),
+        );
+    }
+    sentences
+}
+
+fn of_loss(assumption: Assumption, subject: &str) -> String {
+    match assumption {
+        Assumption::None => format!("nothing about {subject}"),
+        Assumption::Bounded { a, b } => format!("{subject} lies between {a} and {b}"),
+        Assumption::SubGaussian { variance } => {
+            format!("{subject} has a sub-Gaussian lower tail with variance factor {variance}")
+        }
+        Assumption::SubGamma { variance, scale } => {
+            format!("{subject} has a sub-gamma lower tail with variance factor {variance} and scale {scale}")
+        }
+        Assumption::NonNegative { second_moment } => {
+            format!("{subject} is not negative and its second moment is at most {second_moment}")
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What a run left, gathered for tables and for the report: scores beside their floors, the objective on the observed
+//! tasks, the metrics.
+
+use std::fmt;
+use std::path::Path;
+
+use pacmeta_tensor::Key;
+
+use crate::bounds::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, objective};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::evaluation::{Floor, Scores, mean_and_standard_error};
+use crate::experiment::{Experiment, TemperatureChoice};
+use crate::methods::MethodSettings;
+use crate::model::Model;
+use crate::task::Task;
+use crate::training::files::read_bounded;
+use crate::training::metrics::{MetricsLine, read_metrics};
+
+/// One run with everything that is shown of it.
+#[derive(Debug, Clone)]
+pub struct RunResults {
+    /// The name in tables and legends; the method's unless changed.
+    pub name: String,
+    /// In front of the names of the run's files in links: empty, or a folder with a slash.
+    pub link: String,
+    /// The configuration and its tasks.
+    pub experiment: Experiment,
+    /// The trained model.
+    pub model: Model,
+    /// Its temperatures.
+    pub choice: TemperatureChoice,
+    /// The model's scores, then those of the floors; empty when no task was kept out.
+    pub scores: Vec<(String, Scores)>,
+    /// What PACOH or PACMAML minimise, on the observed tasks; none for other methods.
+    pub objective: Option<ObjectiveReport>,
+    /// The training curve.
+    pub metrics: Vec<MetricsLine>,
+}
+
+impl RunResults {
+    /// Scores a model that was trained in `folder`.
+    ///
+    /// # Errors
+    /// When adaptation to a task fails or the metrics cannot be read.
+    pub fn new(
+        experiment: Experiment,
+        model: Model,
+        choice: TemperatureChoice,
+        folder: impl AsRef<Path>,
+    ) -> Result<Self> {
+        Ok(Self {
+            name: experiment.config().method.kind.name().to_owned(),
+            link: String::new(),
+            scores: experiment.scores(&model)?,
+            objective: observed_objective(&experiment, &model, &choice)?,
+            metrics: read_metrics(folder.as_ref().join("metrics.jsonl"))?,
+            experiment,
+            model,
+            choice,
+        })
+    }
+
+    /// Reads the folder of a finished run. Its tasks are drawn or read again.
+    ///
+    /// # Errors
+    /// When a file is missing or damaged, or a table that the run learned from is gone.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let config = folder.join("config.toml");
+        if !folder.is_dir() || !config.exists() {
+            return Err(Error::input(
+                folder.display(),
+                "expected the folder of a run, with its config.toml; `pacmeta train` makes one",
+            ));
+        }
+        let model = Model::read(folder)?;
+        let experiment = Experiment::prepare(Config::read(&config, &[])?)?;
+        let temperatures = folder.join("temperatures.json");
+        let choice = serde_json::from_slice(&read_bounded(&temperatures, 1 << 24)?)
+            .map_err(|error| Error::input(temperatures.display(), error.to_string()))?;
+        Self::new(experiment, model, choice, folder)
+    }
+
+    /// The method with its temperatures.
+    ///
+    /// # Errors
+    /// When a temperature that the method needs is not known.
+    pub fn settings(&self) -> Result<MethodSettings> {
+        settings(&self.experiment, &self.choice)
+    }
+
+    /// The scores of the model itself.
+    pub fn own_scores(&self) -> Option<&Scores> {
+        self.scores.first().map(|(_, scores)| scores)
+    }
+
+    /// The scores of a floor.
+    pub fn floor(&self, floor: Floor) -> Option<&Scores> {
+        self.scores.iter().find(|(name, _)| name == floor.name()).map(|(_, scores)| scores)
+    }
+
+    /// The names of features that have one value in all observed tasks.
+    pub fn constant_features(&self) -> Vec<String> {
+        let constant = self.experiment.standardisation().map(|s| s.constant_features()).unwrap_or_default();
+        let names = self.model.columns().features;
+        constant.into_iter().filter_map(|index| names.get(index).cloned()).collect()
+    }
+
+    /// Whether meta-learning helped; none when nothing was scored.
+    pub fn verdict(&self) -> Option<Verdict> {
+        Some(Verdict::compare(self.own_scores()?, self.floor(Floor::PlainGp)?))
+    }
+}
+
+fn settings(experiment: &Experiment, choice: &TemperatureChoice) -> Result<MethodSettings> {
+    experiment.config().method_settings(choice.beta.unwrap_or(f64::NAN), choice.alpha)
+}
+
+/// The objective of PACOH or PACMAML on all observed tasks, each once; S' is what a task states, else drawn.
+fn observed_objective(
+    experiment: &Experiment,
+    model: &Model,
+    choice: &TemperatureChoice,
+) -> Result<Option<ObjectiveReport>> {
+    let kind = match settings(experiment, choice)? {
+        MethodSettings::Pacoh { beta } => ObjectiveKind::Pacoh { beta },
+        MethodSettings::Pacmaml { alpha, beta } => ObjectiveKind::Pacmaml { alpha, beta },
+        _ => return Ok(None),
+    };
+    let config = experiment.config();
+    let key = Key::new(config.seed).named("objective");
+    let size = config.method.subset.as_ref().map(|subset| subset.size);
+    let subset = |(index, task): (usize, &Task)| -> Result<Task> {
+        match size {
+            Some(size) if task.adapt().is_none() => {
+                let size = size.of(task.len()).min(task.len());
+                task.clone().with_adapt(key.index(index as u64).generator().subset(task.len(), size))
+            }
+            _ => Ok(task.clone()),
+        }
+    };
+    let tasks: Vec<Task> = experiment.observed().iter().enumerate().map(subset).collect::<Result<_>>()?;
+    let mut request = ObjectiveRequest::new(kind);
+    request.delta = Some(config.bound.delta);
+    if let Some(hyper_prior) = &config.method.hyper_prior {
+        request.lambda = hyper_prior.lambda;
+        request.sigma0_squared = hyper_prior.sigma0_squared;
+    }
+    objective(model, &tasks, &request, None).map(Some)
+}
+
+/// A model against the plain Gaussian process on the same tasks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Verdict {
+    /// Mean RMSE of the model.
+    pub rmse: f64,
+    /// Mean RMSE of the plain Gaussian process.
+    pub plain_rmse: f64,
+    /// Standard error of the mean difference over tasks (paired).
+    pub standard_error: Option<f64>,
+    /// Tasks on which the model's RMSE is lower.
+    pub better: usize,
+    /// All tasks.
+    pub tasks: usize,
+}
+
+impl Verdict {
+    /// Compares two predictors task by task.
+    pub fn compare(model: &Scores, plain: &Scores) -> Self {
+        let pairs = || model.per_task.iter().zip(&plain.per_task);
+        let differences: Vec<f64> = pairs().map(|(model, plain)| plain.rmse - model.rmse).collect();
+        Self {
+            rmse: model.rmse,
+            plain_rmse: plain.rmse,
+            standard_error: mean_and_standard_error(&differences).1,
+            better: differences.iter().filter(|difference| **difference > 0.0).count(),
+            tasks: differences.len(),
+        }
+    }
+
+    /// How much lower the model's RMSE is.
+    pub fn difference(&self) -> f64 {
+        self.plain_rmse - self.rmse
+    }
+
+    /// `yes`, `no`, or `unclear` when the difference is within two standard errors.
+    pub fn word(&self) -> &'static str {
+        match self.standard_error {
+            Some(error) if self.difference() > 2.0 * error => "yes",
+            Some(error) if self.difference() < -2.0 * error => "no",
+            _ => "unclear",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rmse, plain_rmse, better, tasks, .. } = self;
+        let opening = match self.word() {
+            "yes" => "Meta-learning helped",
+            "no" => "Meta-learning did not help: it did worse than no meta-learning",
+            _ => "Whether meta-learning helped is unclear",
+        };
+        write!(
+            f,
+            "{opening}: RMSE {rmse:.4} against {plain_rmse:.4} of a plain GP on the support alone ({:+.0}%), lower on \
+             {better} of {tasks} tasks",
+            100.0 * (rmse / plain_rmse - 1.0)
+        )?;
+        match self.standard_error {
+            Some(error) => write!(f, "; mean difference {:.4} ± {error:.4}.", self.difference()),
+            None => f.write_str("; one task tells little."),
+        }
+    }
+}
