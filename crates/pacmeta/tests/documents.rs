@@ -3,6 +3,8 @@
 //!
 //! Every check is a function that returns the problems it found. The last tests feed them documents with known faults.
 
+#![allow(clippy::unwrap_used, reason = "a failing test may panic")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

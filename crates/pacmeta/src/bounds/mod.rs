@@ -2,6 +2,7 @@
 //!
 //! * [`objective`](mod@objective): what PACOH and PACMAML minimise, term by term, with its gradient. Not a bound.
 //! * [`theorem`]: the bounds themselves, for a Gaussian hyper-posterior around the learned prior.
+//! * [`psi`](mod@psi): the cumulant term Psi1 by simulation, on synthetic environments.
 //! * [`gap`]: the price of observed tasks that are larger than target tasks, on synthetic environments.
 //!
 //! Everything here is about Gaussian-process priors, whose Gibbs posteriors are closed forms.
@@ -9,6 +10,7 @@
 mod assumed;
 pub mod gap;
 pub mod objective;
+pub mod psi;
 #[cfg(test)]
 mod tests;
 pub mod theorem;
@@ -16,6 +18,7 @@ pub mod theorem;
 pub use crate::config::Assumption as LossAssumption;
 pub use gap::{GapSettings, gap_by_hyper_prior, gap_by_risk_difference};
 pub use objective::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective};
+pub use psi::{PsiSettings, psi_by_simulation};
 pub use theorem::{Statement, TheoremReport, TheoremRequest, bound};
 
 use pacmeta_tensor::Key;

@@ -326,3 +326,47 @@ fn equal_sizes_have_no_gap_and_a_larger_lambda_has_more() {
     let error = gap_by_risk_difference(&Sinusoid, &model, 0.1, &bad).unwrap_err().to_string();
     assert!(error.contains("--draws"), "{error}");
 }
+
+/// Psi1 of constant functions in closed form: the prior's features are 0, so that h is a constant c ~ N(0, 1/2), and for
+/// y ~ N(f, s^2): psi_c(t) = t (c - f)^2 + t s^2 - 1/2 log(1 + 2 t s^2) - t (c - f)^2/(1 + 2 t s^2).
+#[test]
+fn simulated_psi_agrees_with_its_closed_form_for_constants() {
+    let spec = PriorSpec::GaussianProcess(GaussianProcessSpec::paper(1));
+    let model = Model::new(spec.clone(), pacmeta_tensor::Parameters::zeros(spec.layout().unwrap().into()));
+    let function = Key::new(3);
+    let level = Constants.function(function)(&[0.0]);
+    let (beta, examples, noise) = (2.0, 4, Constants.noise_std());
+    let settings = PsiSettings {
+        functions: vec![function],
+        examples,
+        beta,
+        // Priors so close to 0 that their means and features vanish.
+        sigma0_squared: 1e-12,
+        draws: 2000,
+        fresh_examples: 100,
+        key: Key::new(9),
+    };
+    let simulated = psi_by_simulation(&Constants, &model, &settings).unwrap().log_moment();
+    let t = beta / examples as f64;
+    let shrunk = 1.0 + 2.0 * t * noise * noise;
+    let psi = |c: f64| {
+        let distance = (c - level).powi(2);
+        t * distance + t * noise * noise - 0.5 * shrunk.ln() - t * distance / shrunk
+    };
+    // E_c exp(m psi_c(t)) by the trapezoidal rule over eight standard deviations.
+    let (steps, width) = (4000, 8.0 * 0.5_f64.sqrt());
+    let mut moment = 0.0;
+    for step in 0..=steps {
+        let c = -width + 2.0 * width * f64::from(step) / f64::from(steps);
+        moment += (examples as f64 * psi(c) - c * c).exp() / std::f64::consts::PI.sqrt();
+    }
+    let exact = (moment * 2.0 * width / f64::from(steps)).ln();
+    let error = simulated.standard_error.unwrap();
+    // The inner mean over 100 examples adds a bias of order 1/100.
+    assert!(
+        (simulated.value - exact).abs() < 5.0 * error + 0.03,
+        "{} ± {error} against {exact}",
+        simulated.value
+    );
+    assert!(error < 0.1 * exact, "{error} of {exact}");
+}

@@ -199,12 +199,12 @@ impl fmt::Display for Verdict {
         let Self { rmse, plain_rmse, better, tasks, .. } = self;
         let opening = match self.word() {
             "yes" => "Meta-learning helped",
-            "no" => "Meta-learning did not help: it did worse than no meta-learning",
+            "no" => "Meta-learning did not help but did worse",
             _ => "Whether meta-learning helped is unclear",
         };
         write!(
             f,
-            "{opening}: RMSE {rmse:.4} against {plain_rmse:.4} of a plain GP on the support alone ({:+.0}%), lower on \
+            "{opening}; RMSE {rmse:.4} against {plain_rmse:.4} of a plain GP on the support alone ({:+.0}%), lower on \
              {better} of {tasks} tasks",
             100.0 * (rmse / plain_rmse - 1.0)
         )?;

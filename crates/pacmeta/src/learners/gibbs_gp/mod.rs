@@ -29,7 +29,7 @@ use pulp::Arch;
 use crate::error::{Error, Result};
 
 pub use marginal::{Marginal, MarginalWeights};
-pub use posterior::{GpPosterior, JointPrediction};
+pub use posterior::{GpPosterior, JointPrediction, prior_joint};
 pub use transfer::{Transfer, TransferWeights};
 
 /// The examples of one task as the GP sees them: the prior mean mu(x_j), the features f(x_j) and the targets y_j.

@@ -23,6 +23,15 @@ pub struct JointPrediction {
     pub covariance: Vec<f64>,
 }
 
+/// The prior process at some points: its mean, and its covariance without noise.
+pub fn prior_joint(points: &Points, scale: f64) -> JointPrediction {
+    let (count, stride) = (points.count, points.stride());
+    let mut matrix = Vec::new();
+    kernel::cross_kernel(GibbsGp::default().arch, points, points, scale, &mut matrix);
+    let rows = matrix.chunks_exact(stride.max(1)).flat_map(|row| row[..count].iter().copied());
+    JointPrediction { mean: points.mean[..count].to_vec(), covariance: rows.collect() }
+}
+
 impl GpPosterior {
     /// Conditions on `support`.
     ///

@@ -1,0 +1,380 @@
+//! The arguments of every command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use pacmeta::config::Assumption;
+
+/// Few-shot meta-learning with PAC-Bayes guarantees: learn a prior from many small data sets, adapt it to a new one.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pacmeta",
+    version,
+    after_help = "Example:\n  pacmeta compare configs/sinusoid.toml configs/sinusoid-pacoh.toml\n\n\
+                  Exit codes: 0 fine, 1 the run failed, 2 the input or the usage is wrong, 130 interrupted."
+)]
+pub(crate) struct Arguments {
+    /// Use this many threads (default: one a processor); results do not depend on it
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Train(Train),
+    Compare(Compare),
+    Evaluate(Evaluate),
+    Adapt(Adapt),
+    Bound(Box<Bound>),
+    Bench(Bench),
+    Report(Report),
+    Completions(Completions),
+}
+
+/// What changes a configuration from outside.
+#[derive(Debug, Args)]
+pub(crate) struct Overrides {
+    /// Seed of everything random, in place of the configuration's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Set a key of the configuration, e.g. method.beta=300; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+impl Overrides {
+    /// All of them, in the order in which they apply.
+    pub(crate) fn all(&self) -> Vec<(String, String)> {
+        let seed = self.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
+        self.set.iter().cloned().chain(seed).collect()
+    }
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE, e.g. training.iterations=2000".to_owned()),
+    }
+}
+
+/// Learn a prior from the tasks of a configuration, score it, write a report
+///
+/// The run lives in a folder. The same command continues a run that was interrupted, and shows one that is finished.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pacmeta train configs/sinusoid.toml --seed 1 --set training.iterations=2000"
+)]
+pub(crate) struct Train {
+    /// The configuration
+    #[arg(value_name = "CONFIG.toml")]
+    pub(crate) config: PathBuf,
+    /// The folder of the run [default: runs/<name of the configuration>]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Train several configurations on the same tasks, and show them side by side
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pacmeta compare configs/sinusoid.toml configs/sinusoid-pacoh.toml --set data.examples=10"
+)]
+pub(crate) struct Compare {
+    /// The configurations; they must have the same [data] and seed
+    #[arg(value_name = "CONFIG.toml", required = true)]
+    pub(crate) configs: Vec<PathBuf>,
+    /// The folder; each run gets one of its own in it
+    #[arg(long, value_name = "DIR", default_value = "runs/compare")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// How a Gibbs posterior's temperature is chosen at a new task.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum TemperatureArgument {
+    /// This one.
+    Value(f64),
+    /// The model's, as it is.
+    Fixed,
+    /// The model's, per example.
+    PerExample,
+}
+
+fn temperature(text: &str) -> Result<TemperatureArgument, String> {
+    match text {
+        "fixed" => Ok(TemperatureArgument::Fixed),
+        "per-example" | "per_example" => Ok(TemperatureArgument::PerExample),
+        _ => match text.parse::<f64>() {
+            Ok(value) if value.is_finite() && value > 0.0 => Ok(TemperatureArgument::Value(value)),
+            _ => Err("expected a number above 0, `fixed` or `per-example`".to_owned()),
+        },
+    }
+}
+
+/// Score a prior on tasks: adapt to the support of each, predict the rest
+///
+/// The examples marked by `adapt` are the support. Numbers are in the units of the file, averaged over tasks.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pacmeta evaluate runs/sinusoid --tasks new-tasks.csv --json")]
+pub(crate) struct Evaluate {
+    /// The folder of a run, or a checkpoint file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The tasks, CSV or JSON; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tasks: PathBuf,
+    /// The CSV column that names the task [default: that of the run, else `task`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task_column: Option<String>,
+    /// Temperature of the Gibbs posterior: a number, or how the model's carries over: `fixed`, `per-example`
+    #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
+    pub(crate) temperature: Option<TemperatureArgument>,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Format of predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// Comma-separated values
+    Csv,
+    /// JSON
+    Json,
+}
+
+/// Adapt a prior to a small data set and predict
+///
+/// Predictions are the query's columns with mean, std, lower95 and upper95 of a new observation, in original units.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pacmeta adapt runs/sinusoid --support support.csv --query query.csv --output predictions.csv\n  \
+                        cut -d, -f1 query.csv | pacmeta adapt runs/sinusoid --support support.csv --json"
+)]
+pub(crate) struct Adapt {
+    /// The folder of a run, or a checkpoint file
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// The examples to adapt to: features and target, CSV or JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) support: PathBuf,
+    /// The inputs to predict at; standard input if `-` or absent
+    #[arg(long, value_name = "FILE")]
+    pub(crate) query: Option<PathBuf>,
+    /// Where predictions go [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Format of the predictions [default: by the ending of the output, else that of the query]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+    /// Temperature of the Gibbs posterior: a number, or how the model's carries over: `fixed`, `per-example`
+    #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
+    pub(crate) temperature: Option<TemperatureArgument>,
+    /// Print predictions as JSON; the same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
+
+/// Whose objective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectiveName {
+    /// W_1: the base learner sees all of S
+    Pacoh,
+    /// W_2: the base learner sees the subset S'
+    Pacmaml,
+}
+
+/// The objective of PACOH or PACMAML on tasks, term by term, or a bound of the paper
+///
+/// Without --theorem: the objective, which leaves out constants and bounds nothing. With it: the bound itself, under the
+/// assumption that --assume states.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pacmeta bound runs/sinusoid --tasks tasks.json\n  \
+                        pacmeta bound prior.safetensors --tasks tasks.json --objective pacmaml --beta 300 --alpha 60 --json\n  \
+                        pacmeta bound runs/sinusoid --tasks tasks.json --theorem 4 --assume non-negative:20 \\\n      \
+                        --hyper-posterior-std 0.05 --beta 30 --alpha 5")]
+pub(crate) struct Bound {
+    /// The folder of a run, or a checkpoint file
+    #[arg(value_name = "CKPT")]
+    pub(crate) run: PathBuf,
+    /// The tasks, CSV or JSON; PACMAML's S' are the examples marked by `adapt`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tasks: PathBuf,
+    /// The CSV column that names the task [default: that of the run, else `task`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task_column: Option<String>,
+    /// Whose objective [default: the checkpoint's]
+    #[arg(long, value_enum)]
+    pub(crate) objective: Option<ObjectiveName>,
+    /// Temperature of the bound [default: the checkpoint's]
+    #[arg(long, value_name = "B", allow_negative_numbers = true)]
+    pub(crate) beta: Option<f64>,
+    /// Temperature of PACMAML's base learner [default: the checkpoint's]
+    #[arg(long, value_name = "A", allow_negative_numbers = true)]
+    pub(crate) alpha: Option<f64>,
+    /// N, the observed tasks behind xi [default: the tasks given]
+    #[arg(long, value_name = "N", conflicts_with = "theorem")]
+    pub(crate) observed_tasks: Option<usize>,
+    /// Variance of the hyper-prior
+    #[arg(long, value_name = "S", default_value_t = 3.0, allow_negative_numbers = true)]
+    pub(crate) sigma0_squared: f64,
+    /// Probability of failure
+    #[arg(long, value_name = "D", default_value_t = 0.05, allow_negative_numbers = true)]
+    pub(crate) delta: f64,
+    /// Temperature of the environment level [default: none, xi = 1/(N beta); with --theorem: the number of tasks]
+    #[arg(long, value_name = "L", allow_negative_numbers = true)]
+    pub(crate) lambda: Option<f64>,
+    /// Write the derivative of the objective's total by every parameter to this safetensors file
+    #[arg(long, value_name = "OUT.safetensors", conflicts_with = "theorem")]
+    pub(crate) gradient: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) theorem: TheoremOptions,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A theorem of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TheoremName {
+    /// Target tasks like the observed ones
+    #[value(name = "2")]
+    Two,
+    /// Target tasks smaller than the observed ones, and a gap
+    #[value(name = "3")]
+    Three,
+    /// The base learner sees subsets S' of the size of target tasks
+    #[value(name = "4")]
+    Four,
+    /// Of Theorem 3: the smaller of two gaps
+    Corollary,
+}
+
+/// What a real bound needs beyond the objective.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "A bound instead of the objective")]
+pub(crate) struct TheoremOptions {
+    /// The theorem
+    #[arg(long, value_enum, requires_all = ["hyper_posterior_std"])]
+    pub(crate) theorem: Option<TheoremName>,
+    /// What is known of the loss, for every hypothesis, in the units of the prior: bounded:A,B sub-gaussian:VARIANCE
+    /// sub-gamma:VARIANCE,SCALE non-negative:SECOND_MOMENT
+    #[arg(long, value_name = "WHAT", value_parser = assumption, requires = "theorem", allow_hyphen_values = true)]
+    pub(crate) assume: Option<Assumption>,
+    /// The same for the true risk of the base learner on a task [default: as --assume]
+    #[arg(long, value_name = "WHAT", value_parser = assumption, requires = "theorem", allow_hyphen_values = true)]
+    pub(crate) assume_tasks: Option<Assumption>,
+    /// Standard deviation of the hyper-posterior, a Gaussian around the learned prior
+    #[arg(long, value_name = "S", requires = "theorem", allow_negative_numbers = true)]
+    pub(crate) hyper_posterior_std: Option<f64>,
+    /// Draws of priors for expectations
+    #[arg(long, value_name = "K", default_value_t = 100)]
+    pub(crate) draws: usize,
+    /// Examples of a target task (Theorem 3 and its corollary)
+    #[arg(long, value_name = "M", requires = "theorem")]
+    pub(crate) target_examples: Option<usize>,
+    /// Estimate the gap on this environment: sinusoid, cauchy or gp-draws
+    #[arg(long, value_name = "NAME", requires = "theorem", conflicts_with = "gap")]
+    pub(crate) environment: Option<String>,
+    /// The gap, where you know it
+    #[arg(long, value_name = "VALUE", requires = "theorem", allow_negative_numbers = true)]
+    pub(crate) gap: Option<f64>,
+    /// Tasks for each prior when the gap is estimated
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) tasks_per_draw: usize,
+    /// Fresh examples of each task when the gap is estimated
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) fresh_examples: usize,
+    /// Seed of the draws
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+fn assumption(text: &str) -> Result<Assumption, String> {
+    const EXPECTED: &str = "expected bounded:A,B with A < B, sub-gaussian:VARIANCE, sub-gamma:VARIANCE,SCALE or \
+                            non-negative:SECOND_MOMENT, numbers not negative but for A and B";
+    let (name, numbers) = text.split_once(':').ok_or(EXPECTED)?;
+    let numbers: Vec<f64> = numbers
+        .split(',')
+        .map(|number| number.trim().parse::<f64>().ok().filter(|number| number.is_finite()))
+        .collect::<Option<_>>()
+        .ok_or(EXPECTED)?;
+    match (name, &numbers[..]) {
+        ("bounded", &[a, b]) if a < b => Ok(Assumption::Bounded { a, b }),
+        ("sub-gaussian", &[variance]) if variance >= 0.0 => Ok(Assumption::SubGaussian { variance }),
+        ("sub-gamma", &[variance, scale]) if variance >= 0.0 && scale >= 0.0 => {
+            Ok(Assumption::SubGamma { variance, scale })
+        }
+        ("non-negative", &[second_moment]) if second_moment >= 0.0 => {
+            Ok(Assumption::NonNegative { second_moment })
+        }
+        _ => Err(EXPECTED.to_owned()),
+    }
+}
+
+/// Time this machine
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: BenchWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchWhat {
+    Gp(BenchGp),
+}
+
+/// One meta-iteration with the Gaussian-process base learner, in the paper's setting
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pacmeta bench gp --method pacmaml --examples 30")]
+pub(crate) struct BenchGp {
+    /// The method
+    #[arg(long, value_enum, default_value = "pacmaml")]
+    pub(crate) method: ObjectiveName,
+    /// Examples of each task
+    #[arg(long, value_name = "M", default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=2000))]
+    pub(crate) examples: u32,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write the report of a finished run again, from its files
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pacmeta report runs/sinusoid")]
+pub(crate) struct Report {
+    /// The folder of the run
+    #[arg(value_name = "RUN")]
+    pub(crate) run: PathBuf,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pacmeta completions bash > ~/.local/share/bash-completion/completions/pacmeta"
+)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}

@@ -1,0 +1,76 @@
+//! `pacmeta adapt`.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use pacmeta::environments::table::{Format, Prediction, parse_queries, parse_support, write_predictions};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+
+use super::inputs::{read_bytes, read_model, refuse_overwriting};
+use crate::arguments::{Adapt, OutputFormat};
+use crate::output::print_bytes;
+
+pub(crate) fn run(arguments: &Adapt) -> Result<()> {
+    let query_path = query_path(arguments)?;
+    if let Some(output) = &arguments.output {
+        let prior = arguments.run.join("prior.safetensors");
+        refuse_overwriting(output, [&*arguments.support, &*query_path, &*arguments.run, &*prior])?;
+    }
+    let model = read_model(&arguments.run, arguments.temperature)?;
+    let columns = model.columns();
+    let (origin, bytes) = read_bytes(&arguments.support)?;
+    let support = parse_support(&origin, &bytes, &columns.features, &columns.target)?;
+    let (origin, bytes) = read_bytes(&query_path)?;
+    let queries = parse_queries(&origin, &bytes, &columns.features)?;
+    let predictive = model.adapt(&support)?.predict(queries.inputs())?;
+    let predictions: Vec<Prediction> = predictive
+        .mean
+        .iter()
+        .zip(&predictive.std)
+        .map(|(mean, std)| Prediction::normal(*mean, *std))
+        .collect();
+
+    let format = match (arguments.format, arguments.json, arguments.output.as_deref().and_then(extension)) {
+        (Some(OutputFormat::Csv), ..) => Format::Csv,
+        (Some(OutputFormat::Json), ..) | (_, true, _) => Format::Json,
+        (_, _, Some(format)) => format,
+        _ => queries.format(),
+    };
+    let mut text = Vec::new();
+    write_predictions("the predictions", &mut text, format, &queries, &predictions)?;
+    match &arguments.output {
+        Some(output) => write_atomically(output, &text),
+        None => print_bytes(&text),
+    }
+}
+
+/// Standard input where no file is named and something is there to be read.
+fn query_path(arguments: &Adapt) -> Result<PathBuf> {
+    let standard_input = Path::new("-");
+    let path = match &arguments.query {
+        Some(path) => path.clone(),
+        None if std::io::stdin().is_terminal() => {
+            return Err(Error::input(
+                "option `--query`",
+                "expected a file with the inputs to predict at, or inputs on standard input",
+            ));
+        }
+        None => standard_input.to_path_buf(),
+    };
+    if path == standard_input && arguments.support == standard_input {
+        return Err(Error::input(
+            "options `--support` and `--query`",
+            "only one of them can be standard input; name a file for the other",
+        ));
+    }
+    Ok(path)
+}
+
+fn extension(path: &Path) -> Option<Format> {
+    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "csv" => Some(Format::Csv),
+        "json" => Some(Format::Json),
+        _ => None,
+    }
+}

@@ -1,0 +1,147 @@
+//! `pacmeta compare`: the main table.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use pacmeta::bounds::ObjectiveReport;
+use pacmeta::config::Config;
+use pacmeta::report::{RunResults, assemble, page};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use serde_json::{Value, json};
+
+use super::scores::{
+    floors_json, heading, not_a_bound, objective_table, rows_of_all, run_json, score_table, temperature_line,
+    wrapped,
+};
+use super::train::{stem, train_in, write_report};
+use crate::arguments::Compare;
+use crate::output::{bold, command_line, print, print_json};
+use crate::progress::Verbosity;
+
+pub(crate) fn run(arguments: &Compare) -> Result<()> {
+    let start = Instant::now();
+    let configs = read_configs(arguments)?;
+    let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    let repeated =
+        |name: &str| configs.iter().filter(|(_, config)| config.method.kind.name() == name).count() > 1;
+    let mut runs = Vec::new();
+    for (stem, config) in &configs {
+        let out = arguments.out.join(stem);
+        let (mut results, iterations) = train_in(config.clone(), &out, verbosity)?;
+        write_report(&results, &out, iterations > 0)?;
+        if repeated(config.method.kind.name()) {
+            results.name = stem.clone();
+        }
+        results.link = format!("{stem}/");
+        runs.push(results);
+    }
+    let report = arguments.out.join("report.html");
+    let html = page(&assemble(&runs, Some(command_line()))?);
+    write_atomically(&report, html.as_bytes())?;
+    if arguments.json {
+        return print_json(&as_json(&runs, &configs, &arguments.out, &report)?);
+    }
+    let mut text = format!("{}\n", as_text(&runs)?);
+    text.push_str(&format!(
+        "report   {}   ({:.1} s in all)\n",
+        report.display(),
+        start.elapsed().as_secs_f64()
+    ));
+    print(&text)
+}
+
+fn as_text(runs: &[RunResults]) -> Result<String> {
+    let Some(first) = runs.first() else { return Ok(String::new()) };
+    let mut text = heading(first);
+    let rows = rows_of_all(runs);
+    if !rows.is_empty() {
+        text.push_str(&format!("\n{}\n{}", bold("Few-shot predictions"), score_table(rows)));
+    }
+    let verdicts: Vec<String> = runs
+        .iter()
+        .filter_map(|run| Some(wrapped(&format!("{}: {}", run.name, run.verdict()?), "  ")))
+        .collect();
+    if !verdicts.is_empty() {
+        text.push_str(&format!("\n{}\n", bold("Did meta-learning help?")));
+        text.extend(verdicts);
+    }
+    let objectives: Vec<(String, &ObjectiveReport)> =
+        runs.iter().filter_map(|run| Some((run.name.clone(), run.objective.as_ref()?))).collect();
+    if !objectives.is_empty() {
+        text.push_str(&format!(
+            "\n{}\n{}{}",
+            bold("The objective on the observed tasks, term by term"),
+            objective_table(&objectives),
+            not_a_bound(&first.model)
+        ));
+    }
+    let mut temperatures = String::new();
+    for run in runs {
+        temperatures.extend(temperature_line(run)?.map(|line| wrapped(&line, "  ")));
+    }
+    if !temperatures.is_empty() {
+        text.push_str(&format!("\n{}\n{temperatures}", bold("Temperatures")));
+    }
+    Ok(text)
+}
+
+fn as_json(runs: &[RunResults], configs: &[(String, Config)], out: &Path, report: &Path) -> Result<Value> {
+    let mut list = Vec::new();
+    for (run, (stem, _)) in runs.iter().zip(configs) {
+        let mut map = run_json(run)?;
+        map.insert("run".into(), json!(out.join(stem).display().to_string()));
+        list.push(Value::Object(map));
+    }
+    let floors = runs.first().map(|run| floors_json(run)["plain_gp"].clone());
+    Ok(json!({
+        "seed": runs.first().map(|run| run.experiment.config().seed),
+        "runs": list,
+        "plain_gp": floors,
+        "report": report.display().to_string(),
+    }))
+}
+
+/// Reads all configurations and checks that they are about the same tasks.
+fn read_configs(arguments: &Compare) -> Result<Vec<(String, Config)>> {
+    let overrides = arguments.overrides.all();
+    let mut configs: Vec<(String, Config)> = Vec::new();
+    for path in &arguments.configs {
+        let (stem, config) = (stem(path)?, Config::read(path, &overrides)?);
+        if configs.iter().any(|(other, _)| *other == stem) {
+            let message =
+                format!("two configurations are called `{stem}`; each run needs a folder of its own");
+            return Err(Error::input(path.display(), message));
+        }
+        if let Some((other, first)) = configs.first()
+            && let Some(difference) = difference(first, &config)
+        {
+            return Err(Error::input(
+                path.display(),
+                format!(
+                    "is about other tasks than `{other}`: {difference}; make them equal, e.g. with --set or --seed"
+                ),
+            ));
+        }
+        configs.push((stem, config));
+    }
+    Ok(configs)
+}
+
+/// The first key of `[data]`, or the seed, that differs.
+fn difference(first: &Config, second: &Config) -> Option<String> {
+    if first.seed != second.seed {
+        return Some(format!("`seed` is {} there and {} here", first.seed, second.seed));
+    }
+    let keys = |config: &Config| -> BTreeMap<String, Value> {
+        let whole = serde_json::to_value(config).unwrap_or_default();
+        let data = whole.get("data").and_then(Value::as_object).cloned().unwrap_or_default();
+        data.into_iter().collect()
+    };
+    let (first, second) = (keys(first), keys(second));
+    let show = |value: Option<&Value>| value.map_or("absent".to_owned(), Value::to_string);
+    first.keys().chain(second.keys()).find(|key| first.get(*key) != second.get(*key)).map(|key| {
+        format!("`data.{key}` is {} there and {} here", show(first.get(key)), show(second.get(key)))
+    })
+}

@@ -1,0 +1,50 @@
+//! `pacmeta evaluate`.
+
+use pacmeta::evaluation::{Floor, Scores, evaluate, floor_scores};
+use pacmeta::{Error, Result, Task};
+use serde_json::{Value, json};
+
+use super::inputs::{read_model, read_tasks};
+use super::scores::score_table;
+use crate::arguments::Evaluate;
+use crate::output::{print, print_json, warn};
+
+pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
+    let model = read_model(&arguments.run, arguments.temperature)?;
+    let table = read_tasks(&arguments.tasks, &model, &arguments.run, arguments.task_column.as_deref())?;
+    let (tasks, single): (Vec<Task>, Vec<Task>) = table.tasks.into_iter().partition(|task| task.len() > 1);
+    let single: Vec<&str> = single.iter().map(Task::name).collect();
+    if tasks.is_empty() {
+        return Err(Error::input(
+            arguments.tasks.display(),
+            "every task has one example only: after adapting to it there is nothing to score",
+        ));
+    }
+    if !single.is_empty() {
+        warn(&format!(
+            "{}: {} of one example left out, for there is nothing to score: {}",
+            arguments.tasks.display(),
+            if single.len() == 1 { "a task".to_owned() } else { format!("{} tasks", single.len()) },
+            single.join(", ")
+        ));
+    }
+    let scores = evaluate(&model, &tasks)?;
+    let plain = floor_scores(Floor::PlainGp, &model, &tasks)?;
+    let mean = floor_scores(Floor::PriorMean, &model, &tasks)?;
+    if arguments.json {
+        let mut value = json!(scores);
+        if let Value::Object(map) = &mut value {
+            map.insert("left_out".into(), json!(single));
+            map.insert("floors".into(), json!({ "plain_gp": plain, "prior_mean": mean }));
+        }
+        return print_json(&value);
+    }
+    let method = model.notes.get("method").and_then(|method| method.get("name")).and_then(Value::as_str);
+    let method = method.unwrap_or("the prior, adapted");
+    let rows: [(String, &Scores); 3] = [
+        (method.to_owned(), &scores),
+        (Floor::PlainGp.name().to_owned(), &plain),
+        (Floor::PriorMean.name().to_owned(), &mean),
+    ];
+    print(&score_table(rows))
+}

@@ -1,0 +1,133 @@
+//! Models and tasks that several commands read.
+
+use std::io::Read;
+use std::path::Path;
+
+use pacmeta::config::Config;
+use pacmeta::environments::table::{Format, TableOptions, TaskTable, parse_csv, parse_json};
+use pacmeta::learners::{Learner, TargetTemperature};
+use pacmeta::{Error, Model, Result};
+
+use crate::arguments::TemperatureArgument;
+
+/// Reads a model and applies `--temperature`.
+pub(super) fn read_model(run: &Path, temperature: Option<TemperatureArgument>) -> Result<Model> {
+    let model = Model::read(run)?;
+    let Some(temperature) = temperature else { return Ok(model) };
+    let refuse = |message: &str| Err(Error::input("option `--temperature`", message));
+    if matches!(model.spec(), pacmeta::priors::PriorSpec::Network(_)) {
+        return refuse(
+            "the prior is a network, which has no temperature; only Gaussian-process priors have one",
+        );
+    }
+    let learner = match (temperature, model.learner()) {
+        (TemperatureArgument::Value(temperature), _) => {
+            Learner::Gibbs { temperature, examples: 1.0, rule: TargetTemperature::Fixed }
+        }
+        (TemperatureArgument::Fixed, Some(Learner::Gibbs { temperature, examples, .. })) => {
+            Learner::Gibbs { temperature: *temperature, examples: *examples, rule: TargetTemperature::Fixed }
+        }
+        // A checkpoint that states a temperature only has no number of examples to go with it.
+        (TemperatureArgument::PerExample, Some(Learner::Gibbs { temperature, examples, rule }))
+            if *rule == TargetTemperature::PerExample || *examples != 1.0 =>
+        {
+            let rule = TargetTemperature::PerExample;
+            Learner::Gibbs { temperature: *temperature, examples: *examples, rule }
+        }
+        (TemperatureArgument::Fixed, _) => {
+            return refuse("the checkpoint states no temperature to keep; give a number");
+        }
+        (TemperatureArgument::PerExample, _) => {
+            return refuse(
+                "the checkpoint does not say for how many examples its temperature is; give a number",
+            );
+        }
+    };
+    Ok(model.with_learner(learner))
+}
+
+/// Reads tasks with the columns of a model. Tasks of one example are let through.
+pub(super) fn read_tasks(
+    path: &Path,
+    model: &Model,
+    run: &Path,
+    task_column: Option<&str>,
+) -> Result<TaskTable> {
+    let (origin, bytes) = read_bytes(path)?;
+    let columns = model.columns();
+    let positional = |names: &[String]| {
+        names.len() == columns.features.len() && (is_default(names) || is_default(&columns.features))
+    };
+    let mut options = TableOptions {
+        task: task_column.map_or_else(|| task_column_of(run), str::to_owned),
+        target: columns.target.clone(),
+        features: None,
+        min_examples: Some(1),
+    };
+    match Format::of(&origin, &bytes) {
+        Format::Json => {
+            let table = parse_json(&origin, &bytes, &options)?;
+            if positional(&table.feature_names) || table.feature_names == columns.features {
+                return Ok(table);
+            }
+            if is_default(&table.feature_names) {
+                return Err(Error::input(
+                    origin,
+                    format!(
+                        "x has {} features, the prior expects {}: {}",
+                        table.feature_names.len(),
+                        columns.features.len(),
+                        columns.features.join(", ")
+                    ),
+                ));
+            }
+            options.features = Some(columns.features);
+            parse_json(&origin, &bytes, &options)
+        }
+        Format::Csv => {
+            options.features = Some(columns.features);
+            parse_csv(&origin, &bytes, &options)
+        }
+    }
+}
+
+/// `x`, or `x0`, `x1`, ...: the names of features that nobody named.
+fn is_default(names: &[String]) -> bool {
+    match names {
+        [name] => name == "x" || name == "x0",
+        names => names.iter().enumerate().all(|(index, name)| *name == format!("x{index}")),
+    }
+}
+
+/// The column of task names that a run was trained with, where it can be told.
+fn task_column_of(run: &Path) -> String {
+    let config = Config::read(run.join("config.toml"), &[]).ok();
+    let table = config.as_ref().and_then(|config| config.data.table());
+    table.map_or_else(|| TableOptions::default().task, |table| table.options.task.clone())
+}
+
+/// A whole file, or standard input for `-`, and its name in messages.
+pub(super) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|source| Error::io("read", "standard input", source))?;
+        return Ok(("standard input".to_owned(), bytes));
+    }
+    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+    Ok((path.display().to_string(), bytes))
+}
+
+/// Refuses to write over a file that was read.
+pub(super) fn refuse_overwriting<'a>(
+    output: &Path,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<()> {
+    let Ok(output_path) = output.canonicalize() else { return Ok(()) };
+    for input in inputs {
+        if input.canonicalize().is_ok_and(|input| input == output_path) {
+            return Err(Error::input(output.display(), "is an input of this command; choose another output"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! One file a command.
+
+pub(crate) mod adapt;
+pub(crate) mod bench;
+pub(crate) mod bound;
+pub(crate) mod compare;
+pub(crate) mod completions;
+pub(crate) mod evaluate;
+mod inputs;
+pub(crate) mod report;
+mod scores;
+mod theorem;
+pub(crate) mod train;

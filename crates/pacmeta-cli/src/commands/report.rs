@@ -1,0 +1,21 @@
+//! `pacmeta report`.
+
+use pacmeta::Result;
+use pacmeta::report::RunResults;
+use serde_json::json;
+
+use super::scores::run_json;
+use super::train::rewrite_report;
+use crate::arguments::Report;
+use crate::output::{print, print_json};
+
+pub(crate) fn run(arguments: &Report) -> Result<()> {
+    let results = RunResults::read(&arguments.run)?;
+    let path = rewrite_report(&results, &arguments.run)?;
+    if arguments.json {
+        let mut map = run_json(&results)?;
+        map.insert("report".into(), json!(path.display().to_string()));
+        return print_json(&map);
+    }
+    print(&format!("{}\n", path.display()))
+}

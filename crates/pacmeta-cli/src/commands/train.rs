@@ -1,0 +1,131 @@
+//! `pacmeta train`.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use pacmeta::config::Config;
+use pacmeta::experiment::{Experiment, Outcome};
+use pacmeta::report::{RunResults, assemble, page};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use pacmeta_tensor::Key;
+use serde_json::json;
+
+use super::scores::{heading, rows_of, run_json, score_table, temperature_line, wrapped};
+use crate::arguments::Train;
+use crate::output::{command_line, print, print_json, remark, warn};
+use crate::progress::{Progress, Verbosity};
+
+/// The command of a run, for its report.
+pub(super) const COMMAND_FILE: &str = "command.txt";
+
+pub(crate) fn run(arguments: &Train) -> Result<()> {
+    let config = Config::read(&arguments.config, &arguments.overrides.all())?;
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => Path::new("runs").join(stem(&arguments.config)?),
+    };
+    let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    let start = Instant::now();
+    let (results, outcome_iterations) = train_in(config, &out, verbosity)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let report = write_report(&results, &out, outcome_iterations > 0)?;
+
+    let iterations = results.experiment.config().training.iterations;
+    if arguments.json {
+        let mut map = run_json(&results)?;
+        map.insert("run".into(), json!(out.display().to_string()));
+        map.insert("iterations".into(), json!(iterations));
+        map.insert("iterations_now".into(), json!(outcome_iterations));
+        map.insert("seconds".into(), json!(seconds));
+        map.insert("prior".into(), json!(out.join("prior.safetensors").display().to_string()));
+        map.insert("report".into(), json!(report.display().to_string()));
+        return print_json(&map);
+    }
+    let mut text = String::new();
+    if outcome_iterations == 0 {
+        text.push_str(&format!("The run in {} is finished ({iterations} iterations).\n", out.display()));
+    } else {
+        text.push_str(&format!("Trained {outcome_iterations} iterations; {seconds:.1} s in all.\n"));
+    }
+    text.push_str(&heading(&results));
+    if !results.scores.is_empty() {
+        text.push_str(&format!("\n{}\n", score_table(rows_of(&results))));
+    }
+    text.extend(results.verdict().map(|verdict| wrapped(&verdict.to_string(), "")));
+    text.extend(temperature_line(&results)?.map(|line| wrapped(&format!("Temperatures of {line}"), "")));
+    text.push_str(&format!(
+        "\nprior    {}\nreport   {}\n",
+        out.join("prior.safetensors").display(),
+        report.display()
+    ));
+    print(&text)
+}
+
+/// Trains or continues a run, tells what the user should know, and scores it. Also the number of iterations made.
+pub(super) fn train_in(config: Config, out: &Path, verbosity: Verbosity) -> Result<(RunResults, u64)> {
+    let experiment = Experiment::prepare(config)?;
+    // Before the folder and a search for temperatures, which would fail for the same reason many times.
+    experiment.sampler(Key::new(experiment.config().seed)).check(experiment.observed())?;
+    warn_about(&experiment);
+    let mut progress = Progress::new(out, verbosity);
+    let outcome = experiment.train_in(out, &mut progress);
+    progress.finish();
+    let Outcome { model, choice, iterations } = outcome.inspect_err(|error| {
+        if let Error::Interrupted { .. } = error {
+            remark(&format!("a checkpoint is in {}", out.join("checkpoints").display()));
+        }
+    })?;
+    let results = RunResults::new(experiment, model, choice, out)?;
+    let constant = results.constant_features();
+    if !constant.is_empty() {
+        let names = constant.join(", ");
+        warn(&format!("features that are constant in all observed tasks, and tell nothing: {names}"));
+    }
+    Ok((results, iterations))
+}
+
+/// Tasks that are not used.
+fn warn_about(experiment: &Experiment) {
+    let left_out = experiment.left_out();
+    if !left_out.is_empty() {
+        const NAMED: usize = 5;
+        let mut names = left_out.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        if left_out.len() > NAMED {
+            names.push_str(&format!(" and {} more", left_out.len() - NAMED));
+        }
+        let (tasks, have) = if left_out.len() == 1 { ("task", "has") } else { ("tasks", "have") };
+        warn(&format!(
+            "{} {tasks} left out, which {have} fewer examples than `data.min_examples`: {names}",
+            left_out.len()
+        ));
+    }
+    if experiment.scored().is_empty() {
+        warn("no task is held out (`data.held_out` = 0), so nothing will be scored");
+    }
+}
+
+/// Writes the report of a run into its folder. The command is that of the call that trained.
+pub(super) fn write_report(results: &RunResults, out: &Path, trained: bool) -> Result<PathBuf> {
+    let command_path = out.join(COMMAND_FILE);
+    if trained || !command_path.exists() {
+        write_atomically(&command_path, format!("{}\n", command_line()).as_bytes())?;
+    }
+    rewrite_report(results, out)
+}
+
+/// Writes the report of a run into its folder.
+pub(super) fn rewrite_report(results: &RunResults, out: &Path) -> Result<PathBuf> {
+    let command = std::fs::read_to_string(out.join(COMMAND_FILE)).ok().map(|text| text.trim().to_owned());
+    let report = assemble(std::slice::from_ref(results), command)?;
+    let path = out.join("report.html");
+    write_atomically(&path, page(&report).as_bytes())?;
+    Ok(path)
+}
+
+/// The name of a configuration file without its ending.
+pub(super) fn stem(config: &Path) -> Result<String> {
+    let stem = config.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    stem.filter(|stem| !stem.is_empty())
+        .ok_or_else(|| Error::input(config.display(), "expected the path of a TOML file"))
+}

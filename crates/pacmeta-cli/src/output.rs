@@ -1,0 +1,65 @@
+//! Where results and remarks go: standard output for the former, standard error for the latter; colours on terminals.
+
+use std::io::{IsTerminal, Write};
+
+use pacmeta::{Error, Result};
+use serde::Serialize;
+
+/// Writes a result to standard output.
+pub(crate) fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes a result to standard output, as it is.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    written.map_err(|source| Error::io("write to", "standard output", source))
+}
+
+/// Writes a result to standard output as JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::io("write", "standard output", std::io::Error::other(error)))?;
+    print(&(text + "\n"))
+}
+
+/// A remark for the user on standard error. A closed standard error is no reason to stop.
+pub(crate) fn remark(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// A warning on standard error.
+pub(crate) fn warn(text: &str) {
+    let label = if colours(&std::io::stderr()) { "\x1b[33mwarning:\x1b[0m" } else { "warning:" };
+    remark(&format!("{label} {text}"));
+}
+
+/// Text in bold where standard output is a terminal.
+pub(crate) fn bold(text: &str) -> String {
+    if colours(&std::io::stdout()) { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// The word in front of an error.
+pub(crate) fn emphasised_error(text: &str) -> String {
+    if colours(&std::io::stderr()) { format!("\x1b[1;31m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Colours are for terminals whose user did not refuse them.
+fn colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The command as it was typed, for reports; arguments that a shell would take apart are quoted.
+pub(crate) fn command_line() -> String {
+    let plain = |word: &str| {
+        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+%@".contains(c))
+    };
+    let words = std::env::args_os().skip(1).map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        if plain(&word) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    });
+    std::iter::once("pacmeta".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

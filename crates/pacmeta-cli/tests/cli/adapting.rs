@@ -1,0 +1,161 @@
+//! Somebody has a prior and new data.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::helper::{Place, Ran, close, golden, golden_json};
+
+fn prior() -> String {
+    golden("gp_prior.safetensors")
+}
+
+#[test]
+fn a_checkpoint_without_metadata_is_evaluated_at_a_stated_temperature() {
+    let place = Place::new();
+    for case in ["plain", "standardised"] {
+        let case = &golden_json("predictions.json")[case];
+        let (prior, tasks) =
+            (golden(case["prior"].as_str().unwrap()), golden(case["tasks"].as_str().unwrap()));
+        let alpha = case["alpha"].to_string();
+        let scores = place.json(&["evaluate", &prior, "--tasks", &tasks, "--temperature", &alpha, "--json"]);
+        for key in ["rmse", "log_likelihood", "calibration_error"] {
+            close(&scores[key], &case["averages"][key], 1e-8);
+            for (found, expected) in
+                scores["per_task"].as_array().unwrap().iter().zip(case["metrics"][key].as_array().unwrap())
+            {
+                close(&found[key], expected, 1e-8);
+            }
+        }
+        assert!(scores["rmse_standard_error"].as_f64().unwrap() > 0.0);
+        assert!(scores["coverage95"].as_f64().unwrap() <= 1.0);
+        assert!(scores["floors"]["plain_gp"]["rmse"].as_f64().unwrap() > 0.0);
+        assert!(scores["floors"]["prior_mean"]["rmse"].as_f64().unwrap() > 0.0);
+    }
+    let tasks = golden("evaluation_tasks.json");
+    place.refused(&["evaluate", &prior(), "--tasks", &tasks], &["--temperature"]);
+    place.refused(
+        &["evaluate", &prior(), "--tasks", &tasks, "--temperature", "fixed"],
+        &["states no temperature"],
+    );
+    let text = place.ok(&["evaluate", &prior(), "--tasks", &tasks, "--temperature", "60"]);
+    assert!(text.contains("0.9984 ± ") && text.contains("plain GP, support only"), "{text}");
+}
+
+#[test]
+fn tasks_of_one_example_have_nothing_to_score() {
+    let place = Place::new();
+    place.write("one.json", r#"{"tasks": [{"x": [1], "y": [2], "adapt": [0]}]}"#);
+    place.refused(
+        &["evaluate", &prior(), "--tasks", "one.json", "--temperature", "5"],
+        &["one.json", "nothing to score"],
+    );
+    place.write(
+        "mixed.json",
+        r#"{"tasks": [{"name": "lone", "x": [1], "y": [2]}, {"x": [1, 2], "y": [2, 3], "adapt": [1]}]}"#,
+    );
+    let ran = place.run(&["evaluate", &prior(), "--tasks", "mixed.json", "--temperature", "5", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing to score") && ran.stderr.contains("lone"), "{}", ran.stderr);
+    let scores: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((scores["tasks"].as_u64(), &scores["left_out"][0]), (Some(1), &Value::from("lone")));
+    place.write("all.json", r#"{"tasks": [{"x": [1, 2], "y": [2, 3], "adapt": [1, 0]}]}"#);
+    place.refused(
+        &["evaluate", &prior(), "--tasks", "all.json", "--temperature", "5"],
+        &["every example is in `adapt`"],
+    );
+}
+
+#[test]
+fn predictions_equal_the_golden_ones_in_csv_and_json() {
+    let place = Place::new();
+    let case = &golden_json("predictions.json")["plain"];
+    let task = &golden_json("evaluation_tasks.json")["tasks"][0];
+    let mut support = "x,y\n".to_owned();
+    for index in task["adapt"].as_array().unwrap() {
+        let index = index.as_u64().unwrap() as usize;
+        let x = &task["x"][index];
+        let x = x.get(0).unwrap_or(x);
+        support.push_str(&format!("{x},{}\n", task["y"][index]));
+    }
+    place.write("support.csv", support);
+    let queries: Vec<&Value> =
+        case["queries"].as_array().unwrap().iter().map(|x| x.get(0).unwrap_or(x)).collect();
+    let mut query = "id,x\n".to_owned();
+    queries.iter().enumerate().for_each(|(index, x)| query.push_str(&format!("q{index},{x}\n")));
+    place.write("query.csv", &query);
+    place.write("query.json", serde_json::json!({ "x": queries }).to_string());
+    let common = ["adapt", &prior(), "--support", "support.csv", "--temperature", "60"];
+
+    let csv = place.ok(&[&common[..], &["--query", "query.csv"]].concat());
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("id,x,mean,std,lower95,upper95"));
+    for (index, line) in lines.enumerate() {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!(fields[0], format!("q{index}"));
+        let number = |field: usize| Value::from(fields[field].parse::<f64>().unwrap());
+        close(&number(2), &case["mean"][index], 1e-8);
+        close(&number(3), &case["std"][index], 1e-8);
+        assert!(number(4).as_f64() < number(2).as_f64() && number(2).as_f64() < number(5).as_f64());
+    }
+    let json = place.json(&[&common[..], &["--query", "query.json"]].concat());
+    close(&json["predictions"][3]["mean"], &case["mean"][3], 1e-8);
+    assert_eq!(
+        place.json(&[&common[..], &["--query", "query.csv", "--json"]].concat())["predictions"][0]["columns"]
+            ["id"],
+        "q0"
+    );
+
+    // The ending of the output decides, unless a format is given.
+    place.ok(&[&common[..], &["--query", "query.csv", "--output", "out.json"]].concat());
+    assert!(place.text("out.json").starts_with('{'));
+    place.ok(&[&common[..], &["--query", "query.json", "--output", "out.txt", "--format", "csv"]].concat());
+    assert!(place.text("out.txt").starts_with("x,mean,"));
+
+    // Standard input, named or not.
+    for extra in [&["--query", "-"][..], &[]] {
+        let mut child = place
+            .command(&[&common[..], extra].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(query.as_bytes()).unwrap();
+        assert_eq!(Ran::from(child.wait_with_output().unwrap()).stdout, csv);
+    }
+}
+
+#[test]
+fn inputs_are_never_overwritten() {
+    let place = Place::new();
+    place.write("s.csv", "x,y\n0,1\n1,2\n");
+    place.write("q.csv", "x\n0.5\n");
+    let common =
+        ["adapt", &prior(), "--support", "s.csv", "--query", "q.csv", "--temperature", "5", "--output"];
+    for input in ["q.csv", "./s.csv"] {
+        place.refused(&[&common[..], &[input]].concat(), &["is an input of this command"]);
+    }
+    assert_eq!((place.text("s.csv"), place.text("q.csv")), ("x,y\n0,1\n1,2\n".into(), "x\n0.5\n".into()));
+    place.refused(
+        &["adapt", &prior(), "--support", "-", "--query", "-", "--temperature", "5"],
+        &["only one of them can be standard input"],
+    );
+}
+
+#[test]
+fn the_rule_for_other_support_sizes_can_be_changed() {
+    let place = Place::with_small();
+    place.ok(&["train", "small.toml"]);
+    place.write("tasks.json", r#"{"tasks": [{"x": [1, 2, 3], "y": [5, 6, 5], "adapt": [1]}]}"#);
+    let likelihood = |rule: &[&str]| {
+        let arguments = [&["evaluate", "runs/small", "--tasks", "tasks.json", "--json"], rule].concat();
+        place.json(&arguments)["log_likelihood"].as_f64().unwrap()
+    };
+    let stored = likelihood(&[]);
+    assert_eq!(stored, likelihood(&["--temperature", "per-example"]));
+    assert_ne!(stored, likelihood(&["--temperature", "fixed"]));
+    // alpha = 72 on one example.
+    assert_eq!(likelihood(&["--temperature", "fixed"]), likelihood(&["--temperature", "72"]));
+}

@@ -1,0 +1,187 @@
+//! A theorist wants numbers.
+
+use serde_json::Value;
+
+use crate::helper::{Place, close, golden, golden_json};
+
+#[test]
+fn golden_objectives_through_the_binary() {
+    let place = Place::new();
+    for case in golden_json("bounds.json")["cases"].as_array().unwrap() {
+        let text = |key: &str| case[key].as_str().unwrap();
+        let (prior, tasks, beta) = (golden(text("prior")), golden(text("tasks")), case["beta"].to_string());
+        let mut arguments = vec![
+            "bound",
+            &prior,
+            "--tasks",
+            &tasks,
+            "--objective",
+            text("objective"),
+            "--beta",
+            &beta,
+            "--json",
+        ];
+        let alpha = case["alpha"].to_string();
+        if !case["alpha"].is_null() {
+            arguments.extend(["--alpha", &alpha]);
+        }
+        arguments.extend(["--gradient", "gradient.safetensors"]);
+        let (found, expected) = (place.json(&arguments), golden_json(text("expected")));
+        assert_eq!(found["objective"], expected["objective"]);
+        let name = text("name");
+        for key in ["xi", "hyper_kl", "total"] {
+            close(&found[key], &expected[key], 1e-8);
+        }
+        let (found, expected) = (found["tasks"].as_array().unwrap(), expected["tasks"].as_array().unwrap());
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(expected) {
+            for key in ["log_z", "risk", "risk_adapt", "w"] {
+                match &expected[key] {
+                    Value::Null => assert!(found[key].is_null(), "{name} {key}"),
+                    number => close(&found[key], number, 1e-8),
+                }
+            }
+            // Nearly 0 and a difference of large numbers where it is hot.
+            close(&found["kl"], &expected["kl"], if name.ends_with("_hot") { 1e-5 } else { 1e-8 });
+        }
+        let (found, expected) = (tensors(&place.read("gradient.safetensors")), {
+            tensors(&std::fs::read(golden(text("gradient"))).unwrap())
+        });
+        assert_eq!(found.len(), expected.len());
+        let norm = expected.iter().flat_map(|(_, values)| values).map(|v| v * v).sum::<f64>().sqrt();
+        for (name, values) in &expected {
+            let own = &found.iter().find(|(own, _)| own == name).unwrap().1;
+            let distance: f64 = values.iter().zip(own).map(|(a, b)| (a - b) * (a - b)).sum();
+            assert!(distance.sqrt() <= 1e-8 * norm, "{name}: {distance} of {norm}");
+        }
+    }
+}
+
+/// Names and values of an f64 safetensors file, read independently of the library.
+fn tensors(bytes: &[u8]) -> Vec<(String, Vec<f64>)> {
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Map<String, Value> = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    header
+        .into_iter()
+        .filter(|(name, _)| name != "__metadata__")
+        .map(|(name, entry)| {
+            assert_eq!(entry["dtype"], "F64");
+            let offset = |index: usize| entry["data_offsets"][index].as_u64().unwrap() as usize;
+            let data = &bytes[8 + length + offset(0)..8 + length + offset(1)];
+            (name, data.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn a_trained_checkpoint_knows_its_objective() {
+    let place = Place::with_small();
+    place.ok(&["train", "small.toml"]);
+    let tasks = golden("tasks.json");
+    let value = place.json(&["bound", "runs/small", "--tasks", &tasks, "--json"]);
+    assert_eq!((&value["objective"], &value["beta"]), (&Value::from("pacmaml"), &Value::from(240.0)));
+    close(&value["xi"], &Value::from(1.0 / (6.0 * 240.0)), 1e-14);
+    let value = place.json(&[
+        "bound",
+        "runs/small",
+        "--tasks",
+        &tasks,
+        "--observed-tasks",
+        "20",
+        "--lambda",
+        "8",
+        "--json",
+    ]);
+    close(&value["xi"], &Value::from(1.0 / 8.0 + 1.0 / (20.0 * 240.0)), 1e-14);
+    let text = place.ok(&["bound", "runs/small", "--tasks", &tasks]);
+    for words in ["log Z", "task 0", "empirical risk", "not a bound"] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn objectives_are_refused_with_the_reason() {
+    let place = Place::new();
+    let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
+    let common = ["bound", &prior, "--tasks", &tasks];
+    let refused = |extra: &[&str], words: &[&str]| {
+        place.refused(&[&common[..], extra].concat(), words);
+    };
+    refused(&[], &["--objective"]);
+    refused(&["--objective", "pacoh"], &["--beta"]);
+    refused(&["--objective", "pacoh", "--beta", "-3"], &["--beta", "above 0"]);
+    refused(&["--objective", "pacoh", "--beta", "3", "--alpha", "1"], &["--alpha", "pacmaml"]);
+    refused(&["--objective", "pacmaml", "--beta", "3"], &["--alpha"]);
+    refused(&["--objective", "pacoh", "--beta", "3", "--delta", "2"], &["--delta"]);
+    place.write("plain.json", r#"{"tasks": [{"x": [1, 2], "y": [2, 3]}]}"#);
+    place.refused(
+        &["bound", &prior, "--tasks", "plain.json", "--objective", "pacmaml", "--beta", "3", "--alpha", "1"],
+        &["states no `adapt`"],
+    );
+}
+
+const ASSUME: [&str; 4] = ["--assume", "non-negative:20", "--hyper-posterior-std", "0.05"];
+
+#[test]
+fn theorems_give_a_number_with_all_of_their_terms() {
+    let place = Place::new();
+    let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
+    let common = ["bound", &prior, "--tasks", &tasks, "--beta", "10", "--draws", "8", "--json"];
+    let theorem = |extra: &[&str]| place.json(&[&common[..], &ASSUME, extra].concat());
+    let sum = |value: &Value| {
+        value["terms"].as_object().unwrap().values().map(|term| term["value"].as_f64().unwrap()).sum::<f64>()
+    };
+    let two = theorem(&["--theorem", "2"]);
+    close(&two["total"]["value"], &Value::from(sum(&two)), 1e-12);
+    assert!(two["total"]["standard_error"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        (two["terms"]["gap"]["value"].as_f64(), &two["settings"]["lambda"]),
+        (Some(0.0), &Value::from(6.0))
+    );
+    let four = theorem(&["--theorem", "4", "--alpha", "4"]);
+    assert_eq!(four["tasks"][3]["adapt_examples"], 5);
+    let three = theorem(&["--theorem", "3", "--target-examples", "2", "--gap", "0.25"]);
+    close(&three["terms"]["gap"]["value"], &Value::from(0.25), 1e-12);
+    close(&three["total"]["value"], &Value::from(two["total"]["value"].as_f64().unwrap() + 0.25), 1e-9);
+    let estimated = [
+        "--theorem",
+        "corollary",
+        "--environment",
+        "sinusoid",
+        "--target-examples",
+        "5",
+        "--tasks-per-draw",
+        "2",
+        "--fresh-examples",
+        "4",
+    ];
+    let corollary = theorem(&estimated);
+    assert!(corollary["terms"]["gap"]["standard_error"].as_f64().unwrap() > 0.0);
+    let text = place.ok(&[&common[..common.len() - 1], &ASSUME, &["--theorem", "2"]].concat());
+    for words in ["Theorem 2", "empirical risk", "= bound", "Psi1", "rests on"] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn a_bound_without_its_assumptions_is_refused() {
+    let place = Place::new();
+    let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
+    let refused = |extra: &[&str], words: &[&str]| {
+        place.refused(&[&["bound", &prior, "--tasks", &tasks, "--beta", "10"], extra].concat(), words);
+    };
+    refused(&["--theorem", "2"], &["--hyper-posterior-std"]);
+    refused(&["--theorem", "2", "--hyper-posterior-std", "0.1"], &["--assume", "needs an assumption"]);
+    refused(&["--theorem", "2", "--hyper-posterior-std", "0", "--assume", "bounded:0,1"], &["infinite"]);
+    refused(&["--theorem", "2", "--hyper-posterior-std", "0.1", "--assume", "bounded:1,0"], &["bounded:A,B"]);
+    let with = |extra: &[&'static str]| [&ASSUME[..], extra].concat();
+    refused(&with(&["--theorem", "3", "--target-examples", "5"]), &["--gap", "--environment"]);
+    refused(&with(&["--theorem", "3", "--gap", "1"]), &["--target-examples"]);
+    refused(&with(&["--theorem", "2", "--gap", "1"]), &["have no gap"]);
+    refused(&with(&["--theorem", "4"]), &["--alpha"]);
+    refused(&with(&["--theorem", "2", "--objective", "pacmaml"]), &["--theorem 4"]);
+    refused(
+        &with(&["--theorem", "3", "--target-examples", "5", "--environment", "sinusoids"]),
+        &["did you mean", "sinusoid"],
+    );
+}

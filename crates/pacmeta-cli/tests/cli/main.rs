@@ -1,0 +1,10 @@
+//! The real binary, by user story.
+#![allow(clippy::unwrap_used)] // a test that cannot go on fails
+
+mod adapting;
+mod bad_input;
+mod bounds;
+mod helper;
+mod interruption;
+mod misc;
+mod training;

@@ -1,0 +1,192 @@
+//! Somebody trains, looks at the results, compares.
+
+use crate::helper::{Place, SMALL};
+
+#[test]
+fn a_run_leaves_its_files_and_prints_scores_beside_the_floors() {
+    let place = Place::with_small();
+    let ran = place.run(&["train", "small.toml"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for file in ["config.toml", "metrics.jsonl", "prior.safetensors", "report.html", "temperatures.json"] {
+        assert!(place.path("runs/small").join(file).exists(), "{file}");
+    }
+    for words in
+        ["pacmaml", "plain GP", "prior mean", "±", "eta-learning", "beta = 240, alpha = 72", "report.html"]
+    {
+        assert!(ran.stdout.contains(words), "no `{words}` in: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains('\u{1b}'), "no colours in a pipe");
+    assert!(ran.stderr.contains("training, 60 iterations"), "{}", ran.stderr);
+    let metrics = place.text("runs/small/metrics.jsonl");
+    assert_eq!(metrics.lines().count(), 6);
+    let report = place.text("runs/small/report.html");
+    assert!(report.contains("pacmeta train small.toml"), "the report shows the command");
+
+    let again = place.run(&["train", "small.toml"]);
+    assert!(again.stdout.contains("is finished (60 iterations)"), "{}", again.stdout);
+    let table = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(table(&again.stdout), table(&ran.stdout));
+}
+
+#[test]
+fn json_has_the_promised_keys() {
+    let place = Place::with_small();
+    let value = place.json(&["train", "small.toml", "--json", "--quiet", "--out", "here"]);
+    assert_eq!(value["iterations"], 60);
+    assert_eq!(value["iterations_now"], 60);
+    assert_eq!(value["method"]["name"], "pacmaml");
+    assert_eq!(value["method"]["beta"], 240.0);
+    assert_eq!(value["scores"]["per_task"].as_array().unwrap().len(), 4);
+    assert!(value["scores"]["rmse"].as_f64().unwrap() > 0.0);
+    assert!(value["floors"]["plain_gp"]["rmse"].as_f64().unwrap() > 0.0);
+    assert!(value["floors"]["prior_mean"]["rmse"].as_f64().unwrap() > 0.0);
+    assert!(["yes", "no", "unclear"].contains(&value["meta_learning_helped"].as_str().unwrap()));
+    assert_eq!(value["objective"]["objective"], "pacmaml");
+    assert!(place.path(value["report"].as_str().unwrap()).exists());
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let place = Place::with_small();
+    assert_eq!(place.run(&["train", "small.toml", "-q"]).stderr, "");
+}
+
+#[test]
+fn overrides_change_the_run_and_more_iterations_extend_it() {
+    let place = Place::with_small();
+    let arguments =
+        ["train", "small.toml", "--seed", "7", "--set", "method.beta=100", "--set", "training.rate=0.01"];
+    place.ok(&arguments);
+    let config = place.text("runs/small/config.toml");
+    for line in ["seed = 7", "beta = 100.0", "rate = 0.01"] {
+        assert!(config.contains(line), "{config}");
+    }
+    assert!(!config.contains("beta_per_example"));
+    let longer = [&arguments[..], &["--set", "training.iterations=80", "--json"]].concat();
+    assert_eq!(place.json(&longer)["iterations_now"], 20);
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let place = Place::with_small();
+    let search = ["--set", "method.beta=auto", "--set", "method.alpha=auto", "--set", "search.iterations=10"];
+    for threads in ["1", "2"] {
+        let out = format!("with-{threads}");
+        place.ok(&[&["train", "small.toml", "--threads", threads, "--out", &out], &search[..]].concat());
+    }
+    for file in ["prior.safetensors", "metrics.jsonl", "temperatures.json"] {
+        assert_eq!(place.read(&format!("with-1/{file}")), place.read(&format!("with-2/{file}")), "{file}");
+    }
+}
+
+#[test]
+fn chosen_temperatures_are_explained() {
+    let place = Place::with_small();
+    let search = [
+        "--set",
+        "method.beta=auto",
+        "--set",
+        "search.iterations=5",
+        "--set",
+        "search.beta_per_example=[10, 30]",
+    ];
+    let ran = place.run(&[&["train", "small.toml"], &search[..]].concat());
+    assert!(ran.stderr.contains("choosing temperatures: 2 candidates"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("chose beta = "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("of 2 candidates"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_table_with_small_tasks_and_a_constant_column() {
+    let place = Place::new();
+    let mut text = "machine,load,fixed,wear\n".to_owned();
+    for machine in 0..6 {
+        for step in 0..(6 + machine) {
+            let x = f64::from(step) * 0.7 - f64::from(machine) * 0.1;
+            text.push_str(&format!("m{machine},{x},1.5,{}\n", x.sin() + 0.1 * f64::from(machine)));
+        }
+    }
+    text.push_str("tiny,1,1.5,2\n");
+    place.write("data.csv", text);
+    place.write(
+        "table.toml",
+        "[data]\npath = \"data.csv\"\ntask = \"machine\"\ntarget = \"wear\"\nmin_examples = 5\nheld_out = 2\nsupport = 3\n\
+         [method]\nbeta = 100\nalpha = 50\n[training]\niterations = 20\n",
+    );
+    let ran = place.run(&["train", "table.toml"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: 1 task left out"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("tiny"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("constant in all observed tasks") && ran.stderr.contains("fixed"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.contains("scored on 2 further tasks"), "{}", ran.stdout);
+
+    // The same columns serve for evaluation and adaptation.
+    place.write("new.csv", "machine,load,fixed,wear,adapt\na,1,1.5,0.8,1\na,2,1.5,0.9,0\n");
+    let scores = place.json(&["evaluate", "runs/table", "--tasks", "new.csv", "--json"]);
+    assert_eq!(scores["per_task"][0]["name"], "a");
+    place.write("support.csv", "wear,fixed,load\n0.8,1.5,1\n");
+    let out = place.ok(&["adapt", "runs/table", "--support", "support.csv", "--query", "support.csv"]);
+    assert!(out.starts_with("wear,fixed,load,mean,std,lower95,upper95\n"), "{out}");
+    place.refused(
+        &["evaluate", "runs/table", "--tasks", "new.csv", "--task-column", "shop"],
+        &["new.csv", "shop"],
+    );
+}
+
+#[test]
+fn compare_shows_all_methods_the_floors_and_the_objective() {
+    let place = Place::with_small();
+    let data = &SMALL[..SMALL.find("[method]").unwrap()];
+    let training = &SMALL[SMALL.find("[training]").unwrap()..];
+    place.write("pacoh.toml", format!("{data}[method]\nname = \"pacoh\"\nbeta_per_example = 30\n{training}"));
+    place.write("maml.toml", format!("{data}[method]\nname = \"maml\"\n{training}"));
+    let configs = ["small.toml", "pacoh.toml", "maml.toml"];
+    let text = place.ok(&[&["compare"], &configs[..]].concat());
+    for words in [
+        "pacmaml",
+        "pacoh",
+        "maml",
+        "plain GP, support only",
+        "prior mean of maml",
+        "pacmaml (W_2)",
+        "pacoh (W_1)",
+        "empirical risk",
+        "xi log(2/delta)",
+        "not a bound",
+        "runs/compare/report.html",
+    ] {
+        assert!(text.contains(words), "no `{words}` in: {text}");
+    }
+    assert_eq!(text.matches("plain GP, support only").count(), 1);
+    assert!(place.path("runs/compare/report.html").exists());
+    assert!(place.path("runs/compare/pacoh/report.html").exists());
+    let value = place.json(&[&["compare", "--json"], &configs[..]].concat());
+    assert_eq!(value["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(value["runs"][1]["objective"]["objective"], "pacoh");
+    assert!(value["runs"][2]["objective"].is_null());
+    assert_eq!(value["plain_gp"]["tasks"], 4);
+
+    place.refused(&["compare", "small.toml", "pacoh.toml", "--out", "o", "--set", "seed=x"], &["seed"]);
+    place.write("other.toml", SMALL.replace("examples = 8", "examples = 9"));
+    place.refused(
+        &["compare", "small.toml", "other.toml"],
+        &["other.toml", "`data.examples` is 8 there and 9 here"],
+    );
+    place.write("sub/small.toml", SMALL);
+    place.refused(&["compare", "small.toml", "sub/small.toml"], &["called `small`"]);
+}
+
+#[test]
+fn a_report_is_rebuilt_from_the_files() {
+    let place = Place::with_small();
+    place.ok(&["train", "small.toml"]);
+    let written = place.read("runs/small/report.html");
+    std::fs::remove_file(place.path("runs/small/report.html")).unwrap();
+    assert_eq!(place.ok(&["report", "runs/small"]), "runs/small/report.html\n");
+    assert_eq!(place.read("runs/small/report.html"), written);
+    place.refused(&["report", "runs"], &["expected the folder of a run"]);
+}
