@@ -44,7 +44,7 @@ def pacmeta_bound(binary, directory, params, method, x, y, adapt, alpha, beta):
         {"x": xs.tolist(), "y": ys.tolist(), "adapt": indices.tolist()} for xs, ys, indices in zip(x, y, adapt)
     ]
     tasks.write_text(json.dumps({"tasks": entries}))
-    command = [binary, "bound", "--prior", prior, "--tasks", tasks, "--objective", method, "--beta", repr(beta)]
+    command = [binary, "bound", prior, "--tasks", tasks, "--objective", method, "--beta", repr(beta)]
     command += ["--alpha", repr(alpha)] if method == "pacmaml" else []
     command += ["--gradient", gradient, "--json"]
     output = subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE).stdout

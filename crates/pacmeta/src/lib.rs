@@ -1,4 +1,4 @@
-//! Few-shot meta-learning with PAC-Bayes guarantees.
+#![doc = include_str!("../README.md")]
 
 pub mod benchmark;
 pub mod bounds;

@@ -195,6 +195,9 @@ impl Model {
         if let Some(metadata) = &checkpoint.metadata {
             model.read_metadata(&origin, metadata)?;
         }
+        if model.learner.is_none() {
+            model.learner = model.learner_of_method();
+        }
         Ok(model)
     }
 
@@ -239,13 +242,11 @@ impl Model {
                 }
             }
         }
-        if self.learner.is_none() {
-            self.learner = self.learner_of_method();
-        }
         Ok(())
     }
 
-    /// A checkpoint of another program may state `method.alpha` or `method.beta` only.
+    /// A checkpoint of another program may state `method.alpha` or `method.beta` only, or have its noise among the
+    /// tensors.
     fn learner_of_method(&self) -> Option<Learner> {
         if let PriorSpec::GaussianProcess(GaussianProcessSpec { kernel: Kernel::Learned, .. }) = self.spec {
             return Some(Learner::LearnedNoise);

@@ -1,6 +1,8 @@
 //! One battery for every method: the gradient is that of the stated objective, special cases coincide, the order of
 //! tasks does not matter, the same key gives the same bits, extreme settings give an error or a finite number.
 
+#![allow(clippy::unwrap_used)] // a failure in a helper is a failed test
+
 use pacmeta::Task;
 use pacmeta::environments::{Sinusoid, observed_tasks};
 use pacmeta::learners::lbfgs::Lbfgs;

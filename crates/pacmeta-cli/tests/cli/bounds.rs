@@ -41,8 +41,7 @@ fn golden_objectives_through_the_binary() {
                     number => close(&found[key], number, 1e-8),
                 }
             }
-            // Nearly 0 and a difference of large numbers where it is hot.
-            close(&found["kl"], &expected["kl"], if name.ends_with("_hot") { 1e-5 } else { 1e-8 });
+            close(&found["kl"], &expected["kl"], 1e-8);
         }
         let (found, expected) = (tensors(&place.read("gradient.safetensors")), {
             tensors(&std::fs::read(golden(text("gradient"))).unwrap())

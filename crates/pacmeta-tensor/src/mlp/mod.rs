@@ -130,7 +130,7 @@ impl Perceptron {
                     self.arch,
                     Sizes { rows, columns: layer.outputs, depth: layer.inputs },
                     Start::Row(&layer.bias),
-                    Left::Plain { values: &before[index][first * stride..], stride: stride },
+                    Left::Plain { values: &before[index][first * stride..], stride },
                     (&layer.transposed, output_stride),
                     (output, output_stride),
                 );

@@ -36,7 +36,7 @@ pub fn cholesky(arch: Arch, matrix: &mut [f64], size: usize) -> Result<f64, NotP
                 arch,
                 Sizes { rows: height, columns: stride - column, depth: first },
                 Start::Minus,
-                Left::Transposed { values: &done[first..], stride: stride },
+                Left::Transposed { values: &done[first..], stride },
                 (&done[column..], stride),
                 (&mut block[column..], stride),
             );
@@ -98,7 +98,7 @@ pub fn inverse_factor(arch: Arch, factor: &[f64], inverse_factor: &mut [f64], si
                 arch,
                 Sizes { rows: height, columns: padded(first), depth: first },
                 Start::Minus,
-                Left::Transposed { values: &factor[first..], stride: stride },
+                Left::Transposed { values: &factor[first..], stride },
                 (done, stride),
                 (block, stride),
             );
@@ -117,7 +117,7 @@ pub fn upper_inverse(arch: Arch, inverse_factor: &[f64], inverse: &mut [f64], si
             arch,
             Sizes { rows: size.min(column + PADDING), columns: PADDING, depth: size - column },
             Start::Zero,
-            Left::Transposed { values: &x[column * stride..], stride: stride },
+            Left::Transposed { values: &x[column * stride..], stride },
             (&x[column * stride + column..], stride),
             (&mut inverse[column..], stride),
         );

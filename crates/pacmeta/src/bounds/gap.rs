@@ -119,7 +119,7 @@ pub fn gap_by_risk_difference(
 ) -> Result<RiskDifference> {
     if !(hyper_posterior_variance.is_finite() && hyper_posterior_variance >= 0.0) {
         let message = format!("is {hyper_posterior_variance}, expected a number that is not negative");
-        return Err(option_error("--hyper-posterior-variance", message));
+        return Err(option_error("--hyper-posterior-std", message));
     }
     settings.check()?;
     if settings.identical() {

@@ -211,7 +211,7 @@ fn a_bound_needs_an_assumption_and_says_what_it_assumed() {
     let request = theorem_request(Statement::OneEnvironment);
     let none = TheoremRequest { example_assumption: LossAssumption::None, ..request.clone() };
     let error = bound(&model, &tasks, &none).unwrap_err();
-    assert!(error.is_input() && error.to_string().contains("--assumption"), "{error}");
+    assert!(error.is_input() && error.to_string().contains("--assume"), "{error}");
     let few = TheoremRequest { draws: 1, ..request.clone() };
     assert!(bound(&model, &tasks, &few).unwrap_err().to_string().contains("--draws"));
     let report = bound(&model, &tasks, &request).unwrap();

@@ -92,7 +92,7 @@ impl TheoremRequest {
         super::check_delta(self.delta)?;
         if !(self.hyper_posterior_variance.is_finite() && self.hyper_posterior_variance >= 0.0) {
             let message = format!("is {}, expected a number above 0", self.hyper_posterior_variance);
-            return Err(option_error("--hyper-posterior-variance", message));
+            return Err(option_error("--hyper-posterior-std", message));
         }
         if self.draws < 2 {
             let message = format!("is {}, expected at least 2: one draw has no standard error", self.draws);
@@ -128,8 +128,8 @@ impl TheoremRequest {
             beta: self.beta,
             lambda: self.lambda,
             delta: self.delta,
-            example_psi: psi(self.example_assumption, "--assumption")?.into(),
-            task_psi: psi(task, "--task-assumption")?,
+            example_psi: psi(self.example_assumption, "--assume")?.into(),
+            task_psi: psi(task, "--assume-tasks")?,
         })
     }
 }

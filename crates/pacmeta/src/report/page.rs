@@ -322,7 +322,7 @@ fn bound(report: &RunReport) -> Option<String> {
         id: "bound".to_owned(),
         chart: &Chart::Bound(panel.clone()),
         heading: "",
-        caption: "The longest segment is what the guarantee costs most. Numbers at the right are totals.",
+        caption: "The longest segment is what costs most. Numbers at the right are totals.",
         numbers: tables::bound(panel),
         class: "full",
         legend: Legend::Shown,
