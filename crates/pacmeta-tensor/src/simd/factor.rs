@@ -4,12 +4,16 @@
 //! [`product`], then the few rows of the block are finished by themselves. X = U'^-1 (lower triangular) follows the same
 //! way, and A^-1 = X' X skips the zeros of X.
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
 use super::product::{Left, Sizes, Start, TILE_ROWS, product};
 use super::{PADDING, padded};
 
 const BLOCK: usize = TILE_ROWS;
+/// Rows that subtract all rows before them in one product, so that those are read once for four blocks.
+const PANEL: usize = 4 * BLOCK;
 
 /// A pivot that is not positive: the matrix is not positive definite to working precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,23 +31,106 @@ pub fn cholesky(arch: Arch, matrix: &mut [f64], size: usize) -> Result<f64, NotP
     let stride = padded(size);
     assert!(matrix.len() >= size * stride, "matrix holds every row");
     let mut log_determinant = 0.0;
-    for first in (0..size).step_by(BLOCK) {
-        let height = BLOCK.min(size - first);
-        let column = first / PADDING * PADDING;
-        let (done, block) = matrix.split_at_mut(first * stride);
-        if first > 0 {
-            product(
-                arch,
-                Sizes { rows: height, columns: stride - column, depth: first },
-                Start::Minus,
-                Left::Transposed { values: &done[first..], stride },
-                (&done[column..], stride),
-                (&mut block[column..], stride),
-            );
+    for panel in (0..size).step_by(PANEL) {
+        let end = size.min(panel + PANEL);
+        subtract_rows(arch, matrix, stride, panel..end, 0..panel);
+        for first in (panel..end).step_by(BLOCK) {
+            let height = BLOCK.min(end - first);
+            subtract_rows(arch, matrix, stride, first..first + height, panel..first);
+            let block = &mut matrix[first * stride..];
+            log_determinant += arch.dispatch(FinishRows { block, stride, first, height })?;
         }
-        log_determinant += arch.dispatch(FinishRows { block, stride, first, height })?;
     }
     Ok(log_determinant)
+}
+
+/// Subtracts what the finished rows `done` of U contribute to `rows`, from their first cache line on.
+fn subtract_rows(arch: Arch, matrix: &mut [f64], stride: usize, rows: Range<usize>, done: Range<usize>) {
+    if done.is_empty() {
+        return;
+    }
+    let column = rows.start / PADDING * PADDING;
+    let (before, block) = matrix.split_at_mut(rows.start * stride);
+    let before = &before[done.start * stride..];
+    product(
+        arch,
+        Sizes { rows: rows.len(), columns: stride - column, depth: done.len() },
+        Start::Minus,
+        Left::Transposed { values: &before[rows.start..], stride },
+        (&before[column..], stride),
+        (&mut block[column..], stride),
+    );
+}
+
+/// The square on the diagonal of a block: U there, and one over its pivots.
+struct Corner {
+    upper: [[f64; BLOCK]; BLOCK],
+    inverse_pivots: [f64; BLOCK],
+}
+
+impl Corner {
+    /// Reads the square at column `first` of a block of rows.
+    #[inline(always)]
+    fn read(block: &[f64], stride: usize, first: usize, height: usize) -> Self {
+        let mut upper = [[0.0; BLOCK]; BLOCK];
+        for (values, row) in upper[..height].iter_mut().zip(block.chunks_exact(stride)) {
+            values[..height].copy_from_slice(&row[first..first + height]);
+        }
+        Self { upper, inverse_pivots: [0.0; BLOCK] }
+    }
+
+    /// Solves U_corner' Y = C in place for the columns in `columns` of a block of rows.
+    #[inline(always)]
+    fn solve(&self, block: &mut [f64], stride: usize, columns: Range<usize>, height: usize) {
+        match height {
+            BLOCK => self.solve_rows::<BLOCK>(block, stride, columns),
+            5 => self.solve_rows::<5>(block, stride, columns),
+            4 => self.solve_rows::<4>(block, stride, columns),
+            3 => self.solve_rows::<3>(block, stride, columns),
+            2 => self.solve_rows::<2>(block, stride, columns),
+            _ => self.solve_rows::<1>(block, stride, columns),
+        }
+    }
+
+    /// Eight columns at a time, which stay in registers for all rows.
+    #[inline(always)]
+    fn solve_rows<const H: usize>(&self, block: &mut [f64], stride: usize, columns: Range<usize>) {
+        let mut column = columns.start;
+        while column < columns.end {
+            let width = PADDING.min(columns.end - column);
+            let mut values = [[0.0; PADDING]; H];
+            for (row, values) in values.iter_mut().enumerate() {
+                let place = row * stride + column;
+                if width == PADDING {
+                    values.copy_from_slice(&block[place..place + PADDING]);
+                } else {
+                    values[..width].copy_from_slice(&block[place..place + width]);
+                }
+            }
+            for row in 0..H {
+                let mut current = values[row];
+                for earlier in 0..row {
+                    let factor = -self.upper[earlier][row];
+                    for lane in 0..PADDING {
+                        current[lane] = factor.mul_add(values[earlier][lane], current[lane]);
+                    }
+                }
+                for lane in 0..PADDING {
+                    current[lane] *= self.inverse_pivots[row];
+                }
+                values[row] = current;
+            }
+            for (row, values) in values.iter().enumerate() {
+                let place = row * stride + column;
+                if width == PADDING {
+                    block[place..place + PADDING].copy_from_slice(values);
+                } else {
+                    block[place..place + width].copy_from_slice(&values[..width]);
+                }
+            }
+            column += width;
+        }
+    }
 }
 
 /// Finishes the rows of one block, from which all earlier rows have been subtracted.
@@ -60,26 +147,35 @@ impl WithSimd for FinishRows<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
         let Self { block, stride, first, height } = self;
-        let mut log_determinant = 0.0;
+        let mut corner = Corner::read(block, stride, first, height);
+        let mut pivots = [1.0; BLOCK];
         for row in 0..height {
-            let diagonal = first + row;
-            let (above, rest) = block.split_at_mut(row * stride);
-            let current = &mut rest[diagonal..stride];
-            for earlier in above.chunks_exact(stride) {
-                let factor = earlier[diagonal];
-                for (value, other) in current.iter_mut().zip(&earlier[diagonal..]) {
-                    *value = (-factor).mul_add(*other, *value);
+            for earlier in 0..row {
+                let factor = corner.upper[earlier][row];
+                for column in row..height {
+                    corner.upper[row][column] -= factor * corner.upper[earlier][column];
                 }
             }
-            let pivot = current[0];
+            let pivot = corner.upper[row][row];
             if !(pivot > 0.0 && pivot < f64::INFINITY) {
-                return Err(NotPositiveDefinite { pivot: diagonal });
+                return Err(NotPositiveDefinite { pivot: first + row });
             }
-            log_determinant += pivot.ln();
-            let inverse_root = 1.0 / pivot.sqrt();
-            current.iter_mut().for_each(|value| *value *= inverse_root);
+            pivots[row] = pivot;
+            corner.inverse_pivots[row] = 1.0 / pivot.sqrt();
+            for column in row..height {
+                corner.upper[row][column] *= corner.inverse_pivots[row];
+            }
+            let place = row * stride + first;
+            block[place + row..place + height].copy_from_slice(&corner.upper[row][row..height]);
         }
-        Ok(log_determinant)
+        corner.solve(block, stride, first + height..stride, height);
+        // One logarithm for the block, unless the product of its pivots could leave the range of numbers.
+        let product: f64 = pivots.iter().product();
+        if (1e-250..1e250).contains(&product) {
+            Ok(product.ln())
+        } else {
+            Ok(pivots.iter().map(|pivot| pivot.ln()).sum())
+        }
     }
 }
 
@@ -90,20 +186,42 @@ pub fn inverse_factor(arch: Arch, factor: &[f64], inverse_factor: &mut [f64], si
     let x = &mut inverse_factor[..size * stride];
     x.fill(0.0);
     // X[i, :] = (e_i - sum_{k < i} U[k, i] X[k, :]) / U[i, i]
-    for first in (0..size).step_by(BLOCK) {
-        let height = BLOCK.min(size - first);
-        let (done, block) = x.split_at_mut(first * stride);
-        if first > 0 {
-            product(
-                arch,
-                Sizes { rows: height, columns: padded(first), depth: first },
-                Start::Minus,
-                Left::Transposed { values: &factor[first..], stride },
-                (done, stride),
-                (block, stride),
-            );
+    for panel in (0..size).step_by(PANEL) {
+        let end = size.min(panel + PANEL);
+        subtract_inverse_rows(arch, factor, x, stride, panel..end, 0..panel);
+        for first in (panel..end).step_by(BLOCK) {
+            let height = BLOCK.min(end - first);
+            subtract_inverse_rows(arch, factor, x, stride, first..first + height, panel..first);
+            let block = &mut x[first * stride..];
+            arch.dispatch(FinishInverseRows { block, factor, stride, first, height });
         }
-        arch.dispatch(FinishInverseRows { block, factor, stride, first, height });
+    }
+}
+
+/// Subtracts U[k, i] X[k, :] for the finished rows k in `done` from the rows i in `rows`.
+fn subtract_inverse_rows(
+    arch: Arch,
+    factor: &[f64],
+    x: &mut [f64],
+    stride: usize,
+    rows: Range<usize>,
+    done: Range<usize>,
+) {
+    if done.is_empty() {
+        return;
+    }
+    let (before, block) = x.split_at_mut(rows.start * stride);
+    // X is lower triangular: columns from `column` on begin with row `column`.
+    for column in (0..done.end).step_by(PANEL) {
+        let begin = done.start.max(column);
+        product(
+            arch,
+            Sizes { rows: rows.len(), columns: PANEL.min(done.end - column), depth: done.end - begin },
+            Start::Minus,
+            Left::Transposed { values: &factor[begin * stride + rows.start..], stride },
+            (&before[begin * stride + column..], stride),
+            (&mut block[column..], stride),
+        );
     }
 }
 
@@ -149,20 +267,12 @@ impl WithSimd for FinishInverseRows<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { block, factor, stride, first, height } = self;
+        let mut corner = Corner::read(&factor[first * stride..], stride, first, height);
         for row in 0..height {
-            let diagonal = first + row;
-            let (above, rest) = block.split_at_mut(row * stride);
-            let current = &mut rest[..stride];
-            current[diagonal] = 1.0;
-            for (offset, earlier) in above.chunks_exact(stride).enumerate() {
-                let multiplier = factor[(first + offset) * stride + diagonal];
-                for (value, other) in current[..=diagonal].iter_mut().zip(earlier) {
-                    *value = (-multiplier).mul_add(*other, *value);
-                }
-            }
-            let inverse_pivot = 1.0 / factor[diagonal * stride + diagonal];
-            current[..=diagonal].iter_mut().for_each(|value| *value *= inverse_pivot);
+            corner.inverse_pivots[row] = 1.0 / corner.upper[row][row];
+            block[row * stride + first + row] = 1.0;
         }
+        corner.solve(block, stride, 0..first + height, height);
     }
 }
 

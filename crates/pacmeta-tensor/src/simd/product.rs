@@ -150,16 +150,18 @@ impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
         let vectors = columns.div_ceil(S::F64_LANES);
         // Tiles of equal height: 25 rows as five fives, not as four sixes and a lonely one.
         let even = rows.div_ceil(rows.div_ceil(TILE_ROWS));
-        let mut row = 0;
-        while row < rows {
-            let height = (rows - row).min(even);
-            let mut vector = 0;
-            while vector < vectors {
-                let column = vector * S::F64_LANES;
+        // Columns outside, rows inside: a panel of Q stays in the first-level cache for all rows.
+        let mut vector = 0;
+        while vector < vectors {
+            let column = vector * S::F64_LANES;
+            let pair = vectors - vector >= 2;
+            let mut row = 0;
+            while row < rows {
+                let height = (rows - row).min(even);
                 // SAFETY: `product` checked that rows x columns of the output and every row of both factors are inside
                 // their slices, columns counted up to the padding, of which every vector length is a divisor.
                 unsafe {
-                    if vectors - vector >= 2 {
+                    if pair {
                         match height {
                             6 => self.tile::<S, 6, 2>(simd, row, column),
                             5 => self.tile::<S, 5, 2>(simd, row, column),
@@ -168,7 +170,6 @@ impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
                             2 => self.tile::<S, 2, 2>(simd, row, column),
                             _ => self.tile::<S, 1, 2>(simd, row, column),
                         }
-                        vector += 2;
                     } else {
                         match height {
                             6 => self.tile::<S, 6, 1>(simd, row, column),
@@ -178,11 +179,11 @@ impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
                             2 => self.tile::<S, 2, 1>(simd, row, column),
                             _ => self.tile::<S, 1, 1>(simd, row, column),
                         }
-                        vector += 1;
                     }
                 }
+                row += height;
             }
-            row += height;
+            vector += if pair { 2 } else { 1 };
         }
     }
 }
