@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import jax_gp  # first: it sets the threading variables
+import jax_plain
 import numpy as np
 import torch_gp
 from safetensors.numpy import load_file, save_file
@@ -28,7 +29,8 @@ CHUNK_SECONDS = 0.03
 def peers_of(method):
     """Name and `training(examples, iterations)` of each peer."""
     peers = {
-        "JAX": lambda examples, iterations: jax_gp.training(method, examples, iterations),
+        "JAX": lambda examples, iterations: jax_plain.training(method, examples, iterations),
+        "JAX tuned": lambda examples, iterations: jax_gp.training(method, examples, iterations),
         "PyTorch": lambda examples, iterations: torch_gp.training("torch", method, examples, iterations),
     }
     if method == "pacoh":
@@ -72,7 +74,8 @@ def check_agreement(binary):
                 adapt = setting.random_batches(examples, 1, seed=1)[1][0]
                 data = x, y, adapt, alpha, beta, 1 / (setting.BATCH * beta)
                 reference = jax_gp.objective_and_gradient(params, method, *data)
-                results = {"PyTorch": torch_gp.objective_and_gradient(params, "torch", method, *data)}
+                results = {"JAX plain": jax_plain.objective_and_gradient(params, method, *data)}
+                results |= {"PyTorch": torch_gp.objective_and_gradient(params, "torch", method, *data)}
                 if method == "pacoh":
                     results["GPyTorch"] = torch_gp.objective_and_gradient(params, "gpytorch", method, *data)
                 if binary:

@@ -104,7 +104,7 @@ def objective_and_gradient(params, method, x, y, adapt, alpha, beta, xi):
     return function({name: jnp.asarray(value) for name, value in params.items()})
 
 
-def _training(loss, examples, iterations):
+def train_loop(loss, examples, iterations):
     """A call that runs `iterations` Adam steps on `loss(params, x, y, adapt)` and returns the losses."""
     start, unravel = ravel_pytree({name: jnp.asarray(v) for name, v in setting.initial_parameters().items()})
     all_x, all_y = map(jnp.asarray, setting.sinusoid_tasks(examples))
@@ -132,7 +132,7 @@ def _training(loss, examples, iterations):
 def training(method, examples, iterations):
     beta, alpha = setting.temperatures(examples)
     xi = 1 / (setting.TASKS * beta)
-    return _training(lambda p, x, y, s: objective(p, method, x, y, s, alpha, beta, xi), examples, iterations)
+    return train_loop(lambda p, x, y, s: objective(p, method, x, y, s, alpha, beta, xi), examples, iterations)
 
 
 def networks_only(examples, iterations):
@@ -142,4 +142,4 @@ def networks_only(examples, iterations):
         mean, features = prior(params, x)
         return jnp.mean(mean * y) + jnp.mean(features**2)
 
-    return _training(loss, examples, iterations)
+    return train_loop(loss, examples, iterations)

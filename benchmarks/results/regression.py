@@ -27,8 +27,6 @@ SETTINGS = [
     ("MAML, m = 30", "sinusoid-maml", []),
     ("FOMAML, m = 30", "sinusoid-maml", ["method.name=fomaml"]),
     ("Reptile, m = 30, paper's ten steps", "sinusoid-reptile", []),
-    ("Reptile, m = 30, optimal q, 1000 iterations", "sinusoid-reptile",
-     ["method.inner_optimiser=converged", "training.iterations=1000"]),
 ]
 
 
