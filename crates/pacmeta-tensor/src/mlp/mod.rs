@@ -9,12 +9,15 @@
 //! layer. Weights are [out, in] and parameters lie in the order weight, bias, weight, bias, ... of one flat buffer.
 
 mod curvature;
+mod narrow;
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::simd::elementary::tanh_in_place;
-use crate::simd::padded;
 use crate::simd::product::{Left, Sizes, Start, TILE_ROWS, product};
+use crate::simd::{PADDING, padded};
+
+use narrow::{FirstBackward, FirstForward, OutputBackward};
 
 pub use curvature::SquaredLossCurvature;
 
@@ -69,6 +72,52 @@ impl Layer {
 
     fn narrows(&self) -> bool {
         self.outputs <= self.inputs
+    }
+
+    /// Adds dZ' H to the gradient (or its transpose, see there).
+    fn add_weight_gradient(&mut self, arch: Arch, activation: &[f64], errors: &[f64], rows: usize) {
+        let (stride, output_stride) = (padded(self.inputs), padded(self.outputs));
+        let (left, left_stride, right, right_stride, height) = if self.narrows() {
+            (errors, output_stride, activation, stride, self.outputs)
+        } else {
+            (activation, stride, errors, output_stride, self.inputs)
+        };
+        product(
+            arch,
+            Sizes { rows: height, columns: right_stride, depth: rows },
+            Start::Plus,
+            Left::Transposed { values: left, stride: left_stride },
+            (right, right_stride),
+            (&mut self.gradient, right_stride),
+        );
+    }
+
+    /// Backward through this layer of `O` outputs and the tanh before it.
+    fn narrow_backward<const O: usize>(
+        &mut self,
+        arch: Arch,
+        output_errors: &[f64],
+        activation: &[f64],
+        errors: &mut [f64],
+        bias_gradient: &mut [f64],
+    ) {
+        if !self.narrows() {
+            // A single input and two outputs: the gradient is stored the other way round.
+            let rows = activation.len() / padded(self.inputs);
+            self.add_weight_gradient(arch, activation, output_errors, rows);
+        }
+        let mut unused = [0.0; 2 * PADDING];
+        let weight_gradient =
+            if self.outputs <= self.inputs { &mut self.gradient[..] } else { &mut unused[..] };
+        arch.dispatch(OutputBackward::<O> {
+            output_errors,
+            output_stride: padded(self.outputs),
+            weight: &self.weight,
+            activation,
+            weight_gradient,
+            errors,
+            bias_gradient,
+        });
     }
 }
 
@@ -126,6 +175,12 @@ impl Perceptron {
                 let (before, after) = self.activations.split_at_mut(index + 1);
                 let (stride, output_stride) = (padded(layer.inputs), padded(layer.outputs));
                 let output = &mut after[0][first * output_stride..(first + rows) * output_stride];
+                if layer.inputs == 1 && index < last {
+                    let inputs = &before[index][first * stride..(first + rows) * stride];
+                    let (weight, bias) = (&layer.transposed, &layer.bias);
+                    self.arch.dispatch(FirstForward { inputs, input_stride: stride, weight, bias, output });
+                    continue;
+                }
                 product(
                     self.arch,
                     Sizes { rows, columns: layer.outputs, depth: layer.inputs },
@@ -178,34 +233,43 @@ impl Perceptron {
             let layer = &mut rest[0];
             let (stride, output_stride) = (padded(layer.inputs), padded(layer.outputs));
             let activation = &self.activations[index][first * stride..(first + rows) * stride];
-            let narrows = layer.narrows();
-            let (left, left_stride, right, right_stride, height) = if narrows {
-                (&current[..], output_stride, activation, stride, layer.outputs)
-            } else {
-                (activation, stride, &current[..], output_stride, layer.inputs)
+            let Some(layer_before) = before.last_mut() else {
+                layer.add_weight_gradient(arch, activation, current, rows);
+                break;
             };
-            product(
-                arch,
-                Sizes { rows: height, columns: right_stride, depth: rows },
-                Start::Plus,
-                Left::Transposed { values: left, stride: left_stride },
-                (right, right_stride),
-                (&mut layer.gradient, right_stride),
-            );
-            if let Some(layer_before) = before.last_mut() {
-                previous.resize(rows * stride, 0.0);
-                product(
-                    arch,
-                    Sizes { rows, columns: stride, depth: layer.outputs },
-                    Start::Zero,
-                    Left::Plain { values: current, stride: output_stride },
-                    (&layer.weight, stride),
-                    (previous, stride),
-                );
-                let sum = &mut layer_before.bias_gradient;
-                arch.dispatch(ThroughTanh { errors: previous, activation, sum });
-                std::mem::swap(current, previous);
+            previous.resize(rows * stride, 0.0);
+            let bias_gradient = &mut layer_before.bias_gradient;
+            match layer.outputs {
+                1 => layer.narrow_backward::<1>(arch, current, activation, previous, bias_gradient),
+                2 => layer.narrow_backward::<2>(arch, current, activation, previous, bias_gradient),
+                _ => {
+                    layer.add_weight_gradient(arch, activation, current, rows);
+                    product(
+                        arch,
+                        Sizes { rows, columns: stride, depth: layer.outputs },
+                        Start::Zero,
+                        Left::Plain { values: current, stride: output_stride },
+                        (&layer.weight, stride),
+                        (previous, stride),
+                    );
+                    if index == 1 && layer_before.inputs == 1 {
+                        let input_stride = padded(1);
+                        let inputs =
+                            &self.activations[0][first * input_stride..(first + rows) * input_stride];
+                        arch.dispatch(FirstBackward {
+                            errors: previous,
+                            activation,
+                            inputs,
+                            input_stride,
+                            weight_gradient: &mut layer_before.gradient,
+                            bias_gradient: &mut layer_before.bias_gradient,
+                        });
+                        break;
+                    }
+                    arch.dispatch(ThroughTanh { errors: previous, activation, sum: bias_gradient });
+                }
             }
+            std::mem::swap(current, previous);
         }
     }
 
@@ -322,7 +386,16 @@ mod tests {
 
     #[test]
     fn forward_and_backward_agree_with_the_book_and_with_finite_differences() {
-        for widths in [vec![1, 32, 32, 1], vec![1, 32, 32, 2], vec![3, 10, 7, 5], vec![2, 4], vec![1, 3, 1]] {
+        for widths in [
+            vec![1, 32, 32, 1],
+            vec![1, 32, 32, 2],
+            vec![3, 10, 7, 5],
+            vec![2, 4],
+            vec![1, 3, 1],
+            vec![3, 1, 2, 1],
+            vec![1, 1, 2],
+            vec![1, 2],
+        ] {
             let count = parameter_count(&widths);
             let parameters = normals("parameters", count);
             let (input_width, output_width) = (widths[0], *widths.last().unwrap());
