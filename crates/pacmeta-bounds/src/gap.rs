@@ -50,7 +50,9 @@ impl HyperPriorGap {
 
     /// By Monte Carlo over independent draws of priors from the hyper-prior.
     ///
-    /// Noise in the pairs themselves enters an exponential and pushes the estimate upwards.
+    /// The estimate is biased: a logarithm of a mean over few draws is too small on average, and when
+    /// [`effective_draws`](Self::effective_draws) is near 1 its standard error says nothing. Noise in the pairs themselves
+    /// enters an exponential and pulls the other way.
     ///
     /// # Errors
     /// lambda not positive, fewer than two pairs, a risk that is not finite, or overflow.

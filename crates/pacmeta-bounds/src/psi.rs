@@ -100,8 +100,9 @@ pub struct AveragedPsi {
 impl AveragedPsi {
     /// From Monte-Carlo draws of hypotheses (or priors): the log-moments psi_h(t) at `temperature`, one per draw.
     ///
-    /// The draws must be independent. If each psi_h is itself estimated (see [`log_moment_from_losses`]), its noise
-    /// enters an exponential and pushes the result upwards, which loosens the bound but never tightens it on average.
+    /// The draws must be independent. The estimate is biased: a logarithm of a mean over few draws is too small on
+    /// average, and so is each psi_h that is itself estimated from few losses (see [`log_moment_from_losses`]), while
+    /// noise in psi_h enters an exponential and pulls the other way. Only many draws and many losses make it small.
     ///
     /// # Errors
     /// Fewer than two draws, a value that is not finite, a temperature that is not positive, or a power of zero.

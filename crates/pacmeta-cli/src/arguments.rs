@@ -71,7 +71,7 @@ pub(crate) struct Train {
     /// The configuration
     #[arg(value_name = "CONFIG.toml")]
     pub(crate) config: PathBuf,
-    /// The folder of the run [default: runs/<name of the configuration>]
+    /// The folder of the run (default: runs/ and the name of the configuration)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) struct Train {
     after_help = "Example:\n  pacmeta compare configs/sinusoid.toml configs/sinusoid-pacoh.toml --set data.examples=10"
 )]
 pub(crate) struct Compare {
-    /// The configurations; they must have the same [data] and seed
+    /// The configurations; they must have the same data section and seed
     #[arg(value_name = "CONFIG.toml", required = true)]
     pub(crate) configs: Vec<PathBuf>,
     /// The folder; each run gets one of its own in it

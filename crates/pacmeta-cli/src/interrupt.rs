@@ -13,7 +13,7 @@ pub(crate) fn install() {
     let handler = || {
         let first = !REQUESTED.swap(true, Ordering::SeqCst);
         if !(first && IN_LOOP.load(Ordering::SeqCst)) {
-            eprintln!("interrupted");
+            crate::output::remark("interrupted");
             std::process::exit(i32::from(EXIT_CODE));
         }
     };

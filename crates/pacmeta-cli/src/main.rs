@@ -51,9 +51,9 @@ fn report(error: &Error) -> ExitCode {
         return ExitCode::SUCCESS; // whoever read the output has seen enough
     }
     if let Error::Interrupted { .. } = error {
-        eprintln!("{error}");
+        output::remark(&error.to_string());
         return ExitCode::from(interrupt::EXIT_CODE);
     }
-    eprintln!("{} {error}", output::emphasised_error("error:"));
+    output::remark(&format!("{} {error}", output::emphasised_error("error:")));
     ExitCode::from(if error.is_input() { 2 } else { 1 })
 }

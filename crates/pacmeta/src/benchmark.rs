@@ -71,12 +71,18 @@ pub fn time_gp(pacmaml: bool, examples: usize, budget: Duration) -> Result<GpTim
         Ok(start.elapsed().as_secs_f64())
     };
     let begin = Instant::now();
-    let once = run(50)? / 50.0;
+    let mut warm_up = 0;
+    while warm_up < 50 && begin.elapsed() < budget / 4 {
+        run(1)?;
+        warm_up += 1;
+    }
+    let once = begin.elapsed().as_secs_f64() / f64::from(warm_up);
     // Repeats of about 2 ms, shorter than a time slice of a busy machine, but never so short that the luck of the draw
     // matters: a batch that holds a task twice is cheaper.
-    let iterations = ((0.002 / once) as usize).clamp(40, 10_000);
+    let iterations =
+        ((0.002 / once) as usize).clamp(40, 10_000).min(1 + (0.5 * budget.as_secs_f64() / once) as usize);
     let mut times = Vec::new();
-    while times.len() < 5 || (begin.elapsed() < budget && times.len() < 2000) {
+    while times.is_empty() || (begin.elapsed() < budget && times.len() < 2000) {
         times.push(run(iterations)? / iterations as f64);
     }
     times.sort_by(f64::total_cmp);

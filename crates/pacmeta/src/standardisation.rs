@@ -153,12 +153,15 @@ impl Standardisation {
         self.y_std
     }
 
+    /// Whether every target was the same number.
+    pub fn has_constant_target(&self) -> bool {
+        self.y_std == FLOOR
+    }
+
     /// The features that were the same in all examples. Standardisation magnifies their smallest change in another
     /// task a hundred million times, so they deserve a warning.
     pub fn constant_features(&self) -> Vec<usize> {
-        (0..self.dimension())
-            .filter(|&feature| self.x_std[feature] <= 1.5 * FLOOR + 1e-14 * self.x_mean[feature].abs())
-            .collect()
+        (0..self.dimension()).filter(|&feature| self.x_std[feature] == FLOOR).collect()
     }
 
     /// The task in standardised units, with the same name and `adapt`.
@@ -246,7 +249,9 @@ fn moments<'a, I: Iterator<Item = &'a f64>>(values: impl Fn() -> I) -> (f64, f64
     let count = values().count() as f64;
     let mean = values().sum::<f64>() / count;
     let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
-    (mean, variance.sqrt() + FLOOR)
+    let std = variance.sqrt();
+    // In small units the absolute floor would drown the data, so there it is relative; nothing but a constant gets FLOOR.
+    (mean, if std > 1e-14 * mean.abs() { std + FLOOR * std.min(1.0) } else { FLOOR })
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<()> {
     let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let repeated =
         |name: &str| configs.iter().filter(|(_, config)| config.method.kind.name() == name).count() > 1;
+    refuse_foreign_folder(&arguments.out, &configs)?;
     let mut runs = Vec::new();
     for (stem, config) in &configs {
         let out = arguments.out.join(stem);
@@ -50,6 +51,18 @@ pub(crate) fn run(arguments: &Compare) -> Result<()> {
         start.elapsed().as_secs_f64()
     ));
     print(&text)
+}
+
+/// The report goes into the folder itself, so a report that is there must be ours: beside it lies one of these runs.
+fn refuse_foreign_folder(out: &Path, configs: &[(String, Config)]) -> Result<()> {
+    let ours = configs.iter().any(|(stem, _)| out.join(stem).join("config.toml").exists());
+    if out.join("report.html").exists() && !ours {
+        return Err(Error::input(
+            out.display(),
+            "holds a report.html of something else; choose another --out",
+        ));
+    }
+    Ok(())
 }
 
 fn as_text(runs: &[RunResults]) -> Result<String> {

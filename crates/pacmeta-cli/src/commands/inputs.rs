@@ -123,6 +123,10 @@ pub(super) fn refuse_overwriting<'a>(
     output: &Path,
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<()> {
+    let folder = output.parent().unwrap_or(Path::new(""));
+    if folder.join("config.toml").is_file() && folder.join("checkpoints").is_dir() {
+        return Err(Error::input(output.display(), "lies in the folder of a run; choose another output"));
+    }
     let Ok(output_path) = output.canonicalize() else { return Ok(()) };
     for input in inputs {
         if input.canonicalize().is_ok_and(|input| input == output_path) {

@@ -12,7 +12,7 @@ use pacmeta_tensor::Key;
 use super::bound::temperature;
 use super::scores::wrapped;
 use crate::arguments::{Bound, ObjectiveName, TheoremName};
-use crate::output::{print, print_json, warn};
+use crate::output::{print, print_json};
 use crate::table::{Table, number, with_error};
 
 pub(super) fn run(arguments: &Bound, name: TheoremName, model: &Model, tasks: &[Task]) -> Result<()> {
@@ -93,7 +93,7 @@ fn statement(
     })?;
     let estimated = match &options.environment {
         Some(environment) => {
-            Some((by_name(environment)?, gap_settings(arguments, model, tasks, target_examples, beta)))
+            Some((by_name(environment)?, gap_settings(arguments, model, tasks, target_examples, beta)?))
         }
         None => None,
     };
@@ -139,20 +139,24 @@ fn gap_settings(
     tasks: &[Task],
     target_examples: usize,
     beta: f64,
-) -> GapSettings {
+) -> Result<GapSettings> {
     let options = &arguments.theorem;
-    let mean = tasks.iter().map(Task::len).sum::<usize>() as f64 / tasks.len().max(1) as f64;
-    let observed_examples = mean.round() as usize;
-    if tasks.iter().any(|task| task.len() != observed_examples) {
-        warn(&format!(
-            "tasks differ in size; the gap is estimated for tasks of their mean size {observed_examples}"
+    let observed_examples = tasks.first().map_or(0, Task::len);
+    if let Some(other) = tasks.iter().find(|task| task.len() != observed_examples) {
+        return Err(Error::input(
+            "option `--environment`",
+            format!(
+                "the gap is simulated for observed tasks of one size, but there are tasks of {observed_examples} and of \
+                 {} examples; give its value with --gap",
+                other.len()
+            ),
         ));
     }
     let rule = match model.learner() {
         Some(Learner::Gibbs { rule, .. }) => *rule,
         _ => TargetTemperature::default(),
     };
-    GapSettings {
+    Ok(GapSettings {
         target_examples,
         observed_examples,
         beta,
@@ -161,7 +165,7 @@ fn gap_settings(
         tasks_per_draw: options.tasks_per_draw,
         fresh_examples: options.fresh_examples,
         key: Key::new(options.seed).named("bound"),
-    }
+    })
 }
 
 fn as_text(report: &TheoremReport) -> String {

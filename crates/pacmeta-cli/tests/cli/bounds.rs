@@ -154,8 +154,19 @@ fn theorems_give_a_number_with_all_of_their_terms() {
         "--fresh-examples",
         "4",
     ];
-    let corollary = theorem(&estimated);
+    // The golden tasks differ in size, for which a gap cannot be simulated; tasks of one size can.
+    place.refused(&[&common[..], &ASSUME, &estimated].concat(), &["--environment", "one size", "--gap"]);
+    let mut simulated = common;
+    let same_size = place.write(
+        "same-size.json",
+        r#"{"tasks": [{"x": [0, 1, 2, 3, 4, 5], "y": [5, 6, 5, 7, 6, 7]}, {"x": [1, 2, 3, -1, -2, -3], "y": [6, 5, 6, 4, 4, 3]}]}"#,
+    );
+    let same_size = same_size.display().to_string();
+    simulated[3] = &same_size;
+    let corollary = place.json(&[&simulated[..], &ASSUME, &estimated].concat());
     assert!(corollary["terms"]["gap"]["standard_error"].as_f64().unwrap() > 0.0);
+    assert!(corollary["gap_effective_draws"].as_f64().unwrap() >= 1.0);
+    assert!(corollary["assumed"].to_string().contains("carry its weight"));
     let text = place.ok(&[&common[..common.len() - 1], &ASSUME, &["--theorem", "2"]].concat());
     for words in ["Theorem 2", "empirical risk", "= bound", "Psi1", "rests on"] {
         assert!(text.contains(words), "{text}");

@@ -190,3 +190,35 @@ fn a_report_is_rebuilt_from_the_files() {
     assert_eq!(place.read("runs/small/report.html"), written);
     place.refused(&["report", "runs"], &["expected the folder of a run"]);
 }
+
+#[test]
+fn a_run_continues_on_its_own_data_only_and_a_failed_start_leaves_the_folder_free() {
+    let place = Place::new();
+    let table = |shift: f64| {
+        let mut text = "task,x,y\n".to_owned();
+        for task in 0..4 {
+            for example in 0..8 {
+                let x = f64::from(example) / 2.0;
+                text.push_str(&format!("t{task},{x},{}\n", (x + f64::from(task)).sin() + shift));
+            }
+        }
+        text
+    };
+    place.write("tasks.csv", table(0.0));
+    place.write(
+        "own.toml",
+        "[data]\npath = \"tasks.csv\"\nsupport = 3\n[method]\nbeta_per_example = 30\nalpha_over_beta = 0.5\n\
+         [training]\niterations = 20\n",
+    );
+    let train =
+        |extra: &[&'static str]| [&["train", "own.toml", "--out", "run", "--quiet"][..], extra].concat();
+    // Diverges before the first checkpoint; other settings may then use the folder.
+    let diverged = place.run(&train(&["--set", "training.rate=1e300"]));
+    assert_eq!(diverged.code, Some(1), "{}", diverged.stderr);
+    place.ok(&train(&[]));
+    let prior = place.read("run/prior.safetensors");
+    place.write("tasks.csv", table(1.0));
+    place.refused(&train(&["--set", "training.iterations=40"]), &["run", "other data", "--out"]);
+    place.refused(&train(&[]), &["other data"]);
+    assert_eq!(place.read("run/prior.safetensors"), prior);
+}

@@ -32,7 +32,8 @@ fn power_of_two(rounded: f64) -> f64 {
 /// exp(x) for x <= 0 (and up to 700); below -700 the result is 0, which is right to 1e-304.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
-    let bounded = if x > -700.0 { x } else { -700.0 };
+    // Written so that a NaN stays one.
+    let bounded = if x < -700.0 { -700.0 } else { x };
     let rounded = bounded.mul_add(LOG2_E, ROUNDER);
     let k = rounded - ROUNDER;
     let r = (-LN2_LOW).mul_add(k, (-LN2_HIGH).mul_add(k, bounded));
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(tanh(-0.0).to_bits(), (-0.0_f64).to_bits());
         assert_eq!((tanh(f64::INFINITY), tanh(f64::NEG_INFINITY)), (1.0, -1.0));
         assert_eq!((exp(0.0), exp(f64::NEG_INFINITY), exp(-1e9)), (1.0, 0.0, 0.0));
-        assert!(tanh(f64::NAN).is_nan());
+        assert!(tanh(f64::NAN).is_nan() && exp(f64::NAN).is_nan());
     }
 
     #[test]

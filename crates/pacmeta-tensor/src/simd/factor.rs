@@ -1,7 +1,7 @@
 //! Cholesky factor and inverse of symmetric positive-definite matrices of 1 to a few hundred rows.
 //!
-//! A = U' U with U upper triangular, by block rows of six: all earlier rows are subtracted by one register-blocked
-//! [`product`], then the few rows of the block are finished by themselves. X = U'^-1 (lower triangular) follows the same
+//! A = U' U with U upper triangular, by block rows: panels of 24 rows subtract all rows before them in one
+//! register-blocked [`product`], blocks of six within a panel those of the panel, and finish by themselves. X = U'^-1 (lower triangular) follows the same
 //! way, and A^-1 = X' X skips the zeros of X.
 
 use std::ops::Range;
@@ -323,6 +323,12 @@ mod tests {
         let mut matrix = vec![0.0; 3 * 8];
         (matrix[0], matrix[9], matrix[18]) = (1.0, -1.0, 1.0);
         assert_eq!(cholesky(Arch::new(), &mut matrix, 3), Err(NotPositiveDefinite { pivot: 1 }));
+        for bad in [30, 50] {
+            let (size, stride) = (60, padded(60));
+            let mut matrix = positive_definite(size);
+            matrix[bad * stride + bad] = -1.0;
+            assert_eq!(cholesky(Arch::new(), &mut matrix, size), Err(NotPositiveDefinite { pivot: bad }));
+        }
         let mut matrix = vec![f64::NAN; 8];
         assert_eq!(cholesky(Arch::new(), &mut matrix, 1), Err(NotPositiveDefinite { pivot: 0 }));
     }

@@ -52,11 +52,11 @@ pub enum Left<'a> {
 }
 
 impl Left<'_> {
-    /// The index of element (k, r).
-    fn index(&self, k: usize, r: usize) -> usize {
+    /// The index of element (k, r), if it is a number at all.
+    fn index(&self, k: usize, r: usize) -> Option<usize> {
         match self {
-            Left::Plain { stride, .. } => r * stride + k,
-            Left::Transposed { stride, .. } => k * stride + r,
+            Left::Plain { stride, .. } => r.checked_mul(*stride)?.checked_add(k),
+            Left::Transposed { stride, .. } => k.checked_mul(*stride)?.checked_add(r),
         }
     }
 
@@ -95,11 +95,13 @@ pub fn product(
         return;
     }
     let columns = columns.next_multiple_of(PADDING);
-    assert!(output.len() >= (rows - 1) * output_stride + columns, "output holds every row");
+    let reach = |rows: usize, stride: usize| (rows - 1).checked_mul(stride)?.checked_add(columns);
+    let holds = |length: usize, needed: Option<usize>| needed.is_some_and(|needed| needed <= length);
+    assert!(holds(output.len(), reach(rows, output_stride)), "output holds every row");
     if depth > 0 {
-        assert!(right.len() >= (depth - 1) * right_stride + columns, "right factor holds every row");
+        assert!(holds(right.len(), reach(depth, right_stride)), "right factor holds every row");
         let last = left.index(depth - 1, rows - 1);
-        assert!(left.values().len() > last, "left factor holds every element");
+        assert!(last.is_some_and(|last| last < left.values().len()), "left factor holds every element");
     }
     if let Start::Row(row) = start {
         assert!(row.len() >= columns, "the start row is padded");
@@ -146,6 +148,7 @@ impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        const { assert!(PADDING.is_multiple_of(S::F64_LANES), "vectors fill the padding") };
         let Sizes { rows, columns, .. } = self.sizes;
         let vectors = columns.div_ceil(S::F64_LANES);
         // Tiles of equal height: 25 rows as five fives, not as four sixes and a lonely one.
@@ -207,9 +210,11 @@ impl<const TRANSPOSED: bool> Product<'_, TRANSPOSED> {
                     }
                 }
             }
-            let right = self.right.add(column);
+            // wrapping: without depth the factors may be empty, and nothing is read
+            let right = self.right.wrapping_add(column);
             let rows: [*const f64; R] = std::array::from_fn(|r| {
-                if TRANSPOSED { self.left.add(row + r) } else { self.left.add((row + r) * self.left_stride) }
+                let offset = if TRANSPOSED { row + r } else { (row + r) * self.left_stride };
+                self.left.wrapping_add(offset)
             });
             for k in 0..self.sizes.depth {
                 let mut q = [simd.splat_f64s(0.0); V];
@@ -266,9 +271,10 @@ mod tests {
                     [(Start::Zero, 1.0), (Start::Row(&bias), 1.0), (Start::Plus, 1.0), (Start::Minus, -1.0)];
                 for (start, sign) in starts {
                     let mut output = first.clone();
+                    let arch = if depth % 2 == 0 { Arch::new() } else { Arch::Scalar };
                     product(
-                        Arch::new(),
-                        Sizes { rows, columns: stride, depth },
+                        arch,
+                        Sizes { rows, columns, depth },
                         start,
                         factor,
                         (&right, stride),
@@ -281,8 +287,9 @@ mod tests {
                                 Start::Row(bias) => bias[c],
                                 Start::Plus | Start::Minus => first[r * stride + c],
                             };
-                            let sum: f64 =
-                                (0..depth).map(|k| left[factor.index(k, r)] * right[k * stride + c]).sum();
+                            let sum: f64 = (0..depth)
+                                .map(|k| left[factor.index(k, r).unwrap()] * right[k * stride + c])
+                                .sum();
                             let expected = begin + sign * sum;
                             assert!((output[r * stride + c] - expected).abs() < 1e-12);
                         }

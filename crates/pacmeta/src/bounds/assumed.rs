@@ -16,8 +16,8 @@ pub(super) fn in_words(model: &Model, request: &TheoremRequest) -> Vec<String> {
                  distribution)"
             }
             Statement::TwoEnvironments { .. } | Statement::Corollary { .. } => {
-                "target tasks may have fewer examples than the observed ones; the gap was computed for these sizes, \
-                 this base learner and an environment that can be sampled"
+                "target tasks may have fewer examples than the observed ones; the gap is the number given, or was simulated for \
+                 these sizes and this base learner on the named environment, which must be that of the tasks"
             }
             Statement::Subsampling { .. } => {
                 "S' of each observed task has as many examples as target tasks (in distribution) and was chosen \
@@ -57,8 +57,21 @@ pub(super) fn in_words(model: &Model, request: &TheoremRequest) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(draws) = request.statement.gap_effective_draws() {
+        let verdict = if draws < FEW_DRAWS {
+            "too few: the number is probably too small, and its standard error says nothing"
+        } else {
+            "the gap is an estimate with the standard error given"
+        };
+        sentences.push(format!(
+            "the gap over the hyper-prior was simulated, and {draws:.1} draws carry its weight; {verdict}"
+        ));
+    }
     sentences
 }
+
+/// Fewer draws than this make a logarithm of a mean worthless.
+pub(super) const FEW_DRAWS: f64 = 30.0;
 
 fn of_loss(assumption: Assumption, subject: &str) -> String {
     match assumption {

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! with the powers inside the expectations, where the proofs need them. Each draw takes a prior, and for each task one
-//! function h of that prior at fresh examples z of the task; psi is then a mean over those. The noise of that inner mean
-//! is inside the exponential and pushes the estimate upwards: raise `fresh_examples` until it stands still, and look at
-//! [`JointPsi::effective_draws`], since at large beta a few draws carry all the weight.
+//! function h of that prior at fresh examples z of the task; psi is then a mean over those. Both means
+//! are under a logarithm, which makes the estimate too small on average: raise `fresh_examples` and `draws` until it stands
+//! still, and look at [`JointPsi::effective_draws`], since at large beta a few draws carry all the weight.
 
 use pacmeta_bounds::{JointPsi, log_moment_from_losses};
 use pacmeta_tensor::Key;

@@ -59,6 +59,19 @@ pub enum Statement {
     },
 }
 
+impl Statement {
+    /// The draws that carry the weight of the gap over the hyper-prior, where that was simulated.
+    pub fn gap_effective_draws(&self) -> Option<f64> {
+        match self {
+            Self::TwoEnvironments { gap, .. }
+            | Self::Corollary { gap: CorollaryGap::Smaller { hyper_prior: gap, .. }, .. } => {
+                gap.effective_draws()
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A bound to be computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TheoremRequest {
@@ -198,6 +211,9 @@ pub struct TheoremReport {
     pub tasks: Vec<TheoremTask>,
     /// The settings that must not depend on the data.
     pub settings: TheoremSettings,
+    /// The draws that carry the weight of a simulated gap over the hyper-prior; a handful makes it worthless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_effective_draws: Option<f64>,
     /// What the number rests on, in words.
     pub assumed: Vec<String>,
     /// The bound itself.
@@ -343,6 +359,7 @@ fn report(
             hyper_posterior_variance: request.hyper_posterior_variance,
             draws: request.draws,
         },
+        gap_effective_draws: request.statement.gap_effective_draws(),
         assumed: super::assumed::in_words(model, request),
         bound,
     }

@@ -147,7 +147,7 @@ fn uses(key: &str, method: MethodKind) -> bool {
 /// | `split` | pacmaml, maml, fomaml | `"nested"` | whether S' is judged on all of S or on the rest of it | `"nested"`, `"disjoint"` |
 /// | `resample` | pacmaml, maml, fomaml | `"each_iteration"` | when S' is drawn | `"each_iteration"`, `"fixed"` |
 /// | `target_temperature` | pacmaml, pacoh | `"per_example"` | what stays the same for supports of another size | `"per_example"`, `"fixed"` |
-/// | `steps` | maml, fomaml, multi-task | 5; multi-task: 0 | gradient steps of the base learner (multi-task: at target tasks only) | 0 to 1000000 |
+/// | `steps` | maml, fomaml, multi-task | 5; multi-task: 0 | gradient steps of the base learner (multi-task: at target tasks only) | 0 to 10000 |
 /// | `rate` | maml, fomaml, multi-task | 0.01 | the rate of each | above 0 |
 /// | `sigma_squared` | reptile | 1 | variance of the prior around its centre | above 0 |
 /// | `inner_optimiser` | reptile | `"paper"` | ten tiny steps of L-BFGS, or all the way | `"paper"`, `"converged"` |
@@ -345,7 +345,7 @@ impl ProximalConfig {
 fn read_inner(section: Section<'_>, kind: MethodKind) -> Result<InnerSteps> {
     let default = if kind == MultiTask { 0 } else { 5 };
     Ok(InnerSteps {
-        steps: section.count("steps", 0..=MOST)?.unwrap_or(default),
+        steps: section.count("steps", 0..=InnerSteps::MOST)?.unwrap_or(default),
         rate: section.number("rate", Domain::Positive)?.unwrap_or(0.01),
     })
 }

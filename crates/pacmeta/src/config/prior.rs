@@ -5,7 +5,7 @@ use toml::Value;
 use super::method::MethodKind;
 use super::section::{Entry, Section, integer, name_of};
 use crate::error::Result;
-use crate::priors::gaussian_process::LARGEST_WIDTH;
+use crate::priors::LARGEST_WIDTH;
 use crate::priors::{GaussianProcessSpec, Kernel, NetworkSpec, PriorSpec};
 
 /// The most hidden layers.

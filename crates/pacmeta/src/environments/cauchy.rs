@@ -14,7 +14,7 @@ const INPUT_STD: f64 = 2.5;
 const LOWEST: f64 = -3.0 * INPUT_STD;
 const HIGHEST: f64 = 2.0 * INPUT_STD;
 
-/// Two hills and a draw from a Gaussian process. See the [module documentation](self).
+/// Two hills and a draw from a Gaussian process. See the module documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cauchy;
 

@@ -7,7 +7,7 @@ use pacmeta_tensor::{Generator, Key};
 
 use super::{Environment, Function};
 
-/// Sinusoids on a slope. See the [module documentation](self).
+/// Sinusoids on a slope. See the module documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sinusoid;
 

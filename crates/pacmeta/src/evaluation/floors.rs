@@ -71,7 +71,9 @@ impl Predictor for PriorMean {
         let adapted = self.network.adapt(support)?;
         let own = adapted.predict(support.inputs())?;
         let squares: f64 = support.targets().iter().zip(&own.mean).map(|(y, f)| (y - f) * (y - f)).sum();
-        let variance = (squares / support.len() as f64).max(f64::MIN_POSITIVE);
+        // A support that is met exactly must not make the log-likelihood infinite.
+        let scale = self.network.standardisation().map_or(1.0, |standardisation| standardisation.y_std());
+        let variance = (squares / support.len() as f64).max(1e-12 * scale * scale);
         let mean = adapted.predict(query.inputs())?.mean;
         let squares: f64 = query.targets().iter().zip(&mean).map(|(y, f)| (y - f) * (y - f)).sum();
         let log_density =

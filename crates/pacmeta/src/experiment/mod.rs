@@ -68,6 +68,12 @@ impl Experiment {
                 (observed, scored, Columns { features, target: "y".to_owned() }, Vec::new())
             }
             DataSource::Table(data) => {
+                if data.path.as_os_str() == "-" {
+                    return Err(Error::config(
+                        "data.path",
+                        "a run needs its table again when it continues, so standard input will not do; give a file",
+                    ));
+                }
                 let table = table::read_tasks(&data.path, &data.options)?;
                 let (observed, scored) = hold_out(table.tasks, data.held_out, support, key)?;
                 let columns = Columns { features: table.feature_names, target: table.target_name };
@@ -76,6 +82,12 @@ impl Experiment {
         };
         let standardisation =
             if config.data.standardise { Some(Standardisation::fit(&observed)?) } else { None };
+        if standardisation.as_ref().is_some_and(Standardisation::has_constant_target) {
+            return Err(Error::input(
+                format!("target `{}`", columns.target),
+                "is the same number in every example of every observed task; there is nothing to learn",
+            ));
+        }
         let standardised = match &standardisation {
             Some(standardisation) => {
                 observed.iter().map(|task| standardisation.apply(task)).collect::<Result<_>>()?
@@ -221,8 +233,10 @@ impl Experiment {
 
     /// m' of each task.
     fn subset_sizes<'a>(&self, tasks: &'a [Task]) -> impl Iterator<Item = usize> + use<'a> {
-        let size = self.config.method.subset.as_ref().map(|subset| subset.size);
-        tasks.iter().map(move |task| size.map_or(task.len(), |size| size.of(task.len())))
+        let subset = self.config.method.subset.as_ref().map(|subset| (subset.size, subset.resample));
+        tasks
+            .iter()
+            .map(move |task| subset.map_or(task.len(), |(size, resample)| size.for_task(resample, task)))
     }
 
     /// Networks predict without a variance of their own: theirs is the mean squared error on the rest of each observed

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::training::IterationTerms;
 use crate::training::files::{read_bounded, write_atomically};
-use crate::training::run_directory::{RunDirectory, Start};
+use crate::training::run_directory::{DATA, RunDirectory, Start, TEMPERATURES};
 
 /// Watches a run, and may stop it.
 pub trait Observer: Send {
@@ -58,8 +58,6 @@ pub struct Outcome {
     pub iterations: u64,
 }
 
-const TEMPERATURES: &str = "temperatures.json";
-
 impl Experiment {
     /// Trains in a run directory: a fresh one, or one of the same configuration, which is continued.
     ///
@@ -67,8 +65,11 @@ impl Experiment {
     /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint).
     pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn Observer) -> Result<Outcome> {
         let training = &self.config().training;
-        let (directory, resume) = RunDirectory::create_or_resume(&out, &self.config().to_toml())?;
+        let accept = |folder: &Path| self.refuse_other_data(folder);
+        let (directory, resume) =
+            RunDirectory::create_or_resume_if(out.as_ref(), &self.config().to_toml(), accept)?;
         resume.warnings.iter().for_each(|warning| observer.warning(warning));
+        self.mark_data(&directory)?;
         let choice = self.stored_temperatures(&directory, observer)?;
         observer.chosen(&choice);
         let mut trainer = self.trainer(&choice)?;
@@ -104,6 +105,54 @@ impl Experiment {
         let model = self.model(trainer.parameters().clone(), &choice)?;
         directory.write_prior(&model.to_checkpoint(), training.iterations)?;
         Ok(Outcome { model, choice, iterations: training.iterations - first })
+    }
+
+    /// A run continues on the data it began with: their checksum is stored at the first start. Asked before anything is
+    /// written, so that a refused call changes nothing.
+    fn refuse_other_data(&self, out: &Path) -> Result<()> {
+        let stored = out.join(DATA);
+        if !RunDirectory::began(out) || !stored.exists() || self.is_of_these_data(&stored)? {
+            return Ok(());
+        }
+        Err(Error::input(
+            out.display(),
+            "the run began with other data: the tasks have changed since; restore them, or choose another --out",
+        ))
+    }
+
+    fn is_of_these_data(&self, stored: &Path) -> Result<bool> {
+        Ok(read_bounded(stored, 1 << 10)? == self.data_mark().as_bytes())
+    }
+
+    fn data_mark(&self) -> String {
+        format!("{:08x}\n", self.data_checksum())
+    }
+
+    /// Stores the checksum; temperatures that a failed start chose for other data go.
+    fn mark_data(&self, directory: &RunDirectory) -> Result<()> {
+        let path = directory.path().join(DATA);
+        if path.exists() && self.is_of_these_data(&path)? {
+            return Ok(());
+        }
+        if path.exists() {
+            directory.forget_start()?;
+        }
+        write_atomically(&path, self.data_mark().as_bytes())
+    }
+
+    /// A checksum of all tasks: names, examples and subsets.
+    fn data_checksum(&self) -> u32 {
+        let mut checksum = 0;
+        for task in self.observed().iter().chain(self.scored()) {
+            checksum = crc32c::crc32c_append(checksum, task.name().as_bytes());
+            for value in task.inputs().iter().chain(task.targets()) {
+                checksum = crc32c::crc32c_append(checksum, &value.to_le_bytes());
+            }
+            for index in task.adapt().unwrap_or_default() {
+                checksum = crc32c::crc32c_append(checksum, &(*index as u64).to_le_bytes());
+            }
+        }
+        checksum
     }
 
     /// The temperatures of an earlier start of the same run, else fresh ones, stored.

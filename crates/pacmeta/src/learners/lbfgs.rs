@@ -49,6 +49,26 @@ impl Lbfgs {
     pub const CONVERGED: Self =
         Self { step: Step::Backtracking, history: 20, iterations: 500, gradient_tolerance: 1e-7 };
 
+    /// Checks numbers that come from a file.
+    ///
+    /// # Errors
+    /// A message about the first number out of range.
+    pub fn check(&self) -> Result<(), String> {
+        let rate = match self.step {
+            Step::Fixed { rate } => rate,
+            Step::Backtracking => 1.0,
+        };
+        if !(rate.is_finite() && rate > 0.0 && self.gradient_tolerance >= 0.0) {
+            return Err("`optimiser` needs a positive rate and a tolerance from 0".to_owned());
+        }
+        if !(1..=1000).contains(&self.history) || self.iterations > 100_000 {
+            return Err(
+                "`optimiser` is out of range: history 1 to 1000, at most 100000 iterations".to_owned()
+            );
+        }
+        Ok(())
+    }
+
     /// Slopes above this count as flat.
     fn smallest_slope(&self) -> f64 {
         match self.step {
@@ -62,7 +82,7 @@ impl Lbfgs {
         let size = x.len();
         let mut gradient = vec![0.0; size];
         let mut value = function(x, &mut gradient);
-        let mut pairs: VecDeque<Pair> = VecDeque::with_capacity(self.history);
+        let mut pairs: VecDeque<Pair> = VecDeque::new();
         let mut iterations = 0;
         while iterations < self.iterations && largest(&gradient) > self.gradient_tolerance {
             let mut direction = descent_direction(&gradient, &pairs);

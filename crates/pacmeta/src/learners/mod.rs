@@ -73,13 +73,17 @@ impl Learner {
             }
             Self::LearnedNoise => Ok(()),
             Self::Steps { inner, noise_variance } => {
-                if !inner.rate.is_finite() || inner.rate < 0.0 || inner.steps > 1_000_000 {
-                    return Err("`inner` is out of range".to_owned());
+                if !inner.rate.is_finite() || inner.rate < 0.0 || inner.steps > InnerSteps::MOST {
+                    return Err(format!(
+                        "`inner` is out of range: expected at most {} steps at a rate from 0",
+                        InnerSteps::MOST
+                    ));
                 }
                 positive("noise_variance", *noise_variance)
             }
             Self::Proximal { proximal, noise_variance } => {
                 positive("beta_sigma_squared", proximal.beta_sigma_squared)?;
+                proximal.optimiser.check()?;
                 positive("noise_variance", *noise_variance)
             }
         }

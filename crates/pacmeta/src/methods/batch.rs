@@ -12,7 +12,7 @@ use crate::task::Task;
 pub enum SubsetSize {
     /// m' examples of every task.
     Count(usize),
-    /// This part of each task's examples, rounded, at least one and, if S is disjoint from S', not all.
+    /// This part of each task's examples, rounded, at least one and not all.
     Fraction(f64),
 }
 
@@ -24,6 +24,16 @@ impl SubsetSize {
             Self::Fraction(fraction) => {
                 ((examples as f64 * fraction).round() as usize).clamp(1, examples.max(2) - 1)
             }
+        }
+    }
+}
+
+impl SubsetSize {
+    /// m' of a task: the size asked for, or that of the subset which the task states itself, if that one stays.
+    pub fn for_task(self, resample: Resample, task: &Task) -> usize {
+        match (resample, task.adapt()) {
+            (Resample::Fixed, Some(adapt)) => adapt.len(),
+            _ => self.of(task.len()),
         }
     }
 }
@@ -101,7 +111,7 @@ impl BatchSampler {
     pub fn check(&self, tasks: &[Task]) -> Result<()> {
         let Some(subset) = self.subset else { return Ok(()) };
         for task in tasks {
-            let size = subset.of(task.len());
+            let size = subset.for_task(self.resample, task);
             let room = match self.rule {
                 SubsetRule::Nested => task.len(),
                 SubsetRule::Disjoint => task.len() - 1,
@@ -152,20 +162,6 @@ impl BatchSampler {
                 member.judged = task.complement(&member.adapt);
             }
         }
-    }
-
-    /// One member for every task, each once: what the bound and reports are computed on.
-    pub fn all(&self, tasks: &[Task]) -> Vec<Member> {
-        let sampler = Self { size: 1, resample: Resample::Fixed, ..self.clone() };
-        let mut members = Vec::with_capacity(tasks.len());
-        for (index, task) in tasks.iter().enumerate() {
-            let mut single = Vec::new();
-            let tasks = std::slice::from_ref(task);
-            let sampler = Self { key: sampler.key.index(index as u64), ..sampler.clone() };
-            sampler.draw(tasks, 0, &mut single);
-            members.extend(single.into_iter().map(|member| Member { task: index, ..member }));
-        }
-        members
     }
 }
 

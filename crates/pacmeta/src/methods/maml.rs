@@ -17,6 +17,11 @@ pub struct InnerSteps {
     pub rate: f64,
 }
 
+impl InnerSteps {
+    /// The most steps: MAML keeps the parameters after each.
+    pub const MOST: usize = 10_000;
+}
+
 /// MAML with its exact meta-gradient.
 #[derive(Debug, Clone)]
 pub struct Maml {

@@ -44,7 +44,7 @@ pub trait Method: Send {
     /// The name used in configurations and checkpoints.
     fn name(&self) -> &'static str;
 
-    /// Which subset S' the method needs of each task.
+    /// Whether the base learner sees a subset S' of each task.
     fn uses_subset(&self) -> bool;
 
     /// Adds the gradient of the batch's mean objective to `gradient`.

@@ -14,8 +14,8 @@ use pacmeta_tensor::simd::padded;
 use pacmeta_tensor::{ParameterLayout, Parameters};
 use serde::{Deserialize, Serialize};
 
-use super::perceptron_tensors;
-use crate::error::{Error, Result};
+use super::{check_widths, perceptron_tensors};
+use crate::error::Result;
 use crate::learners::gibbs_gp::{Points, PointsGradient};
 
 /// The kernel and where the noise variance comes from.
@@ -48,9 +48,6 @@ pub struct GaussianProcessSpec {
 /// The smallest noise variance of [`Kernel::Learned`].
 const NOISE_FLOOR: f64 = 1e-3;
 
-/// The largest width accepted; guards against absurd files and configurations.
-pub(crate) const LARGEST_WIDTH: usize = 1 << 16;
-
 impl GaussianProcessSpec {
     /// The paper's prior for inputs of the given dimension: two hidden layers of 32, two features.
     pub fn paper(dimension: usize) -> Self {
@@ -78,14 +75,7 @@ impl GaussianProcessSpec {
     /// # Errors
     /// When a width is 0 or absurdly large.
     pub fn layout(&self) -> Result<ParameterLayout> {
-        for width in self.mean_widths().into_iter().chain(self.feature_widths()) {
-            if width == 0 || width > LARGEST_WIDTH {
-                return Err(Error::config(
-                    "prior",
-                    format!("layer width {width} is outside 1..={LARGEST_WIDTH}"),
-                ));
-            }
-        }
+        check_widths(&[self.mean_widths(), self.feature_widths()])?;
         let mut builder = perceptron_tensors(ParameterLayout::builder(), "mean.", &self.mean_widths());
         builder = perceptron_tensors(builder, "features.", &self.feature_widths());
         if self.kernel == Kernel::Learned {

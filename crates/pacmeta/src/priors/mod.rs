@@ -6,11 +6,15 @@ pub mod network;
 pub use gaussian_process::{GaussianProcess, GaussianProcessSpec, Kernel};
 pub use network::NetworkSpec;
 
+use pacmeta_tensor::mlp::parameter_count;
 use pacmeta_tensor::parameters::ParameterLayoutBuilder;
 use pacmeta_tensor::{Key, ParameterLayout, Parameters};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+/// The largest width accepted.
+pub(crate) const LARGEST_WIDTH: usize = 1 << 16;
 
 /// The shape of a prior: everything about it except its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +69,25 @@ impl PriorSpec {
             Self::Network(spec) => spec.dimension,
         }
     }
+}
+
+/// The most parameters of a prior; more is a slip of the keyboard, or a file that lies.
+const MOST_PARAMETERS: usize = 20_000_000;
+
+/// Refuses widths that are 0 or absurdly large, one by one and together.
+fn check_widths(networks: &[Vec<usize>]) -> Result<()> {
+    for width in networks.iter().flatten() {
+        if !(1..=LARGEST_WIDTH).contains(width) {
+            let message = format!("layer width {width} is outside 1..={LARGEST_WIDTH}");
+            return Err(Error::config("prior", message));
+        }
+    }
+    let count: usize = networks.iter().map(|widths| parameter_count(widths)).sum();
+    if count > MOST_PARAMETERS {
+        let message = format!("{count} parameters are more than {MOST_PARAMETERS}; lower `prior.hidden`");
+        return Err(Error::config("prior.hidden", message));
+    }
+    Ok(())
 }
 
 /// Appends the tensors of a perceptron: `{prefix}hidden.0.weight`, ..., `{prefix}output.bias`.

@@ -3,9 +3,8 @@
 use pacmeta_tensor::ParameterLayout;
 use serde::{Deserialize, Serialize};
 
-use super::gaussian_process::LARGEST_WIDTH;
-use super::perceptron_tensors;
-use crate::error::{Error, Result};
+use super::{check_widths, perceptron_tensors};
+use crate::error::Result;
 
 /// The shape of a network prior for regression.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,12 +26,7 @@ impl NetworkSpec {
     /// # Errors
     /// When a width is 0 or absurdly large.
     pub fn layout(&self) -> Result<ParameterLayout> {
-        if let Some(width) = self.widths().into_iter().find(|&width| width == 0 || width > LARGEST_WIDTH) {
-            return Err(Error::config(
-                "prior",
-                format!("layer width {width} is outside 1..={LARGEST_WIDTH}"),
-            ));
-        }
+        check_widths(&[self.widths()])?;
         Ok(perceptron_tensors(ParameterLayout::builder(), "mean.", &self.widths()).build()?)
     }
 }

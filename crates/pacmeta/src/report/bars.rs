@@ -105,7 +105,14 @@ pub(crate) fn draw(panel: &BoundPanel, place: &Place<'_>) -> Drawing {
     for (tick, label) in scale.ticks.iter().zip(&scale.labels) {
         let x = px(*tick);
         line(if *tick == 0.0 { "axis" } else { "grid" }, x, top, x, bottom, &mut out);
-        Element::new("text").class("tick middle").at(x, bottom + 15.0).text(label, &mut out);
+        // Labels at the ends lean inwards, so that nothing is cut off on a narrow page.
+        let half = 0.5 * text_width(label, TEXT);
+        let anchor = match x {
+            _ if x - half < 0.0 => "tick",
+            _ if x + half > place.width => "tick end",
+            _ => "tick middle",
+        };
+        Element::new("text").class(anchor).at(x, bottom + 15.0).text(label, &mut out);
     }
 
     let mut description = String::new();

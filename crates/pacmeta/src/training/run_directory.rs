@@ -32,6 +32,11 @@ use lock::Lock;
 const CONFIG: &str = "config.toml";
 const CHECKPOINTS: &str = "checkpoints";
 const LOCK: &str = "run.lock";
+const PRIOR: &str = "prior.safetensors";
+/// The temperatures of a run.
+pub(crate) const TEMPERATURES: &str = "temperatures.json";
+/// The checksum of its data.
+pub(crate) const DATA: &str = "data.crc32c";
 /// The key in the metadata of the result.
 const ITERATION: &str = "iteration";
 /// The first line of `config.toml`, by which a folder is known to be ours.
@@ -73,7 +78,15 @@ impl RunDirectory {
     /// When the folder holds something else or another run, another process writes to it, the number of iterations is
     /// lower than before, or it cannot be written.
     pub fn create_or_resume(path: impl AsRef<Path>, config: &str) -> Result<(Self, Resume)> {
-        let path = path.as_ref();
+        Self::create_or_resume_if(path.as_ref(), config, |_| Ok(()))
+    }
+
+    /// The same, with one more reason to refuse, asked after the settings and before anything is changed.
+    pub(crate) fn create_or_resume_if(
+        path: &Path,
+        config: &str,
+        accept: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<(Self, Resume)> {
         let wanted = comparison::Settings::parse("the configuration", config)?;
         refuse_foreign(path)?;
         fs::create_dir_all(path).map_err(|source| Error::io("create", path, source))?;
@@ -89,8 +102,15 @@ impl RunDirectory {
         let stored = read_config(&config_path)?;
         if let Some(stored) = &stored {
             let stored = comparison::Settings::parse(config_path.display(), stored)?;
-            comparison::refuse_another_run(path, &stored, &wanted)?;
+            let other = comparison::refuse_another_run(path, &stored, &wanted);
+            if other.is_err() && !Self::began(path) {
+                // A start that failed before its first checkpoint leaves nothing worth keeping.
+                run.forget_start()?;
+            } else {
+                other?;
+            }
         }
+        accept(path)?;
 
         remove_stale_temporaries(path)?;
         let (state, mut warnings) = run.newest_state()?;
@@ -112,6 +132,26 @@ impl RunDirectory {
         fs::create_dir_all(&checkpoints).map_err(|source| Error::io("create", &checkpoints, source))?;
         remove_stale_temporaries(&checkpoints)?;
         Ok((run, Resume { start, warnings }))
+    }
+
+    /// Whether a checkpoint or a result was ever written into this folder.
+    pub(crate) fn began(path: &Path) -> bool {
+        let states = fs::read_dir(path.join(CHECKPOINTS));
+        states.is_ok_and(|mut entries| entries.next().is_some()) || path.join(PRIOR).exists()
+    }
+
+    /// Removes what a start leaves before its first checkpoint.
+    pub(crate) fn forget_start(&self) -> Result<()> {
+        for name in [TEMPERATURES, DATA, "metrics.jsonl"] {
+            let path = self.path.join(name);
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("remove", path, source));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Keeps that many training states instead of two.
@@ -142,7 +182,7 @@ impl RunDirectory {
 
     /// The result.
     pub fn prior_path(&self) -> PathBuf {
-        self.path.join("prior.safetensors")
+        self.path.join(PRIOR)
     }
 
     /// The report.

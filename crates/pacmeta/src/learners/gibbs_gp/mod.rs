@@ -161,6 +161,7 @@ impl System {
             let noise_variance = covariance.noise_variance;
             return Err(Error::ExtremeNoise { task: context.task.to_owned(), noise_variance });
         }
+        check_size(context.task, size)?;
         self.size = size;
         kernel::upper_kernel(arch, points, covariance.scale, &mut self.kernel);
         self.factor.clear();
@@ -232,6 +233,22 @@ impl System {
         let log_ratio = self.log_ratio(noise_variance);
         ((squared + noise_variance * trace) / count, 0.5 * (self.solution_energy(arch) - trace + log_ratio))
     }
+}
+
+/// The most examples of one exact Gaussian process: its matrices take a few gigabytes there.
+const MOST_EXAMPLES: usize = 10_000;
+
+fn check_size(task: &str, size: usize) -> Result<()> {
+    if size <= MOST_EXAMPLES {
+        return Ok(());
+    }
+    Err(Error::input(
+        format!("task `{task}`"),
+        format!(
+            "{size} examples are too many for one exact Gaussian process, whose cost grows with their cube; split the \
+             task, or use at most {MOST_EXAMPLES} of them"
+        ),
+    ))
 }
 
 /// The buffers of one task's computation, reused from task to task.

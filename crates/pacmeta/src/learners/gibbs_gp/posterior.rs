@@ -2,7 +2,7 @@
 
 use pacmeta_tensor::simd::{factor, padded};
 
-use super::{Context, Covariance, GibbsGp, Points, System, kernel};
+use super::{Context, Covariance, GibbsGp, Points, System, check_size, kernel};
 use crate::error::{Error, Result};
 
 /// A Gaussian process conditioned on a support set.
@@ -63,7 +63,7 @@ impl GpPosterior {
             }
         }
         // Rounding can leave a variance that should be 0 a hair below it.
-        variance.iter_mut().for_each(|value| *value = value.max(0.0));
+        variance.iter_mut().filter(|value| **value < 0.0).for_each(|value| *value = 0.0);
         (mean, variance)
     }
 
@@ -91,6 +91,7 @@ impl GpPosterior {
     /// # Errors
     /// When the predictive covariance is not positive definite.
     pub fn joint_log_density(&self, query: &Points, task: &str) -> Result<f64> {
+        check_size(task, query.count)?;
         let JointPrediction { mean, covariance } = self.joint(query);
         let (count, stride) = (query.count, query.stride());
         let mut matrix = vec![0.0; count * stride];
