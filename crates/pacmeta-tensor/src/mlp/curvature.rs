@@ -144,3 +144,59 @@ impl SquaredLossCurvature {
 fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(a, b)| a * b).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+    use crate::mlp::{Perceptron, parameter_count};
+
+    /// The gradient of the mean squared error, by the perceptron's own backward pass.
+    fn gradient(widths: &[usize], parameters: &[f64], inputs: &[f64], targets: &[f64]) -> Vec<f64> {
+        let mut perceptron = Perceptron::new(widths);
+        perceptron.load(parameters);
+        let stride = perceptron.output_stride();
+        let outputs = perceptron.forward(inputs).to_vec();
+        let mut errors = vec![0.0; outputs.len()];
+        for (index, target) in targets.iter().enumerate() {
+            errors[index * stride] = 2.0 * (outputs[index * stride] - target) / targets.len() as f64;
+        }
+        perceptron.backward(&errors);
+        let mut gradient = vec![0.0; parameters.len()];
+        perceptron.add_gradient(&mut gradient);
+        gradient
+    }
+
+    #[test]
+    fn agrees_with_differences_of_gradients() {
+        for widths in [vec![2, 1], vec![1, 5, 1], vec![2, 5, 4, 3, 1]] {
+            let mut generator = Key::new(7).generator();
+            let mut normals =
+                |count: usize| (0..count).map(|_| 0.7 * generator.normal()).collect::<Vec<f64>>();
+            let size = parameter_count(&widths);
+            let (parameters, direction) = (normals(size), normals(size));
+            let (inputs, targets) = (normals(6 * widths[0]), normals(6));
+            let step = 1e-5;
+            let at = |sign: f64| {
+                let moved: Vec<f64> =
+                    parameters.iter().zip(&direction).map(|(p, v)| p + sign * step * v).collect();
+                gradient(&widths, &moved, &inputs, &targets)
+            };
+            let mut product = vec![0.0; size];
+            SquaredLossCurvature::new(&widths).hessian_times(
+                &parameters,
+                &direction,
+                &inputs,
+                &targets,
+                &mut product,
+            );
+            for ((value, up), down) in product.iter().zip(at(1.0)).zip(at(-1.0)) {
+                let numeric = (up - down) / (2.0 * step);
+                assert!(
+                    (value - numeric).abs() < 1e-7 * (1.0 + numeric.abs()),
+                    "{widths:?}: {value} {numeric}"
+                );
+            }
+        }
+    }
+}
