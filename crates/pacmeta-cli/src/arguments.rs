@@ -26,6 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Train(Train),
     Compare(Compare),
+    Reproduce(Reproduce),
     Evaluate(Evaluate),
     Adapt(Adapt),
     Bound(Box<Bound>),
@@ -104,6 +105,60 @@ pub(crate) struct Compare {
     /// Show no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Run a study of the paper and write its report
+///
+/// The models of a study are recorded one by one as they finish. The same command continues a study that was
+/// interrupted, and trains only what is missing when more sets or seeds are asked for.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta reproduce sinusoid --preset paper --out runs/paper"
+)]
+pub(crate) struct Reproduce {
+    /// The study
+    #[arg(value_name = "STUDY")]
+    pub(crate) study: StudyName,
+    /// How much of it: a small part in a minute, or the paper's whole grid in about two hours on two cores
+    #[arg(long, value_name = "PRESET", default_value = "quick")]
+    pub(crate) preset: PresetName,
+    /// The folder of the study (default: runs/, the study and the preset)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Meta-training sets, in place of the preset's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) sets: Option<u64>,
+    /// Seeds for each meta-training set, in place of the preset's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: Option<u64>,
+    /// Iterations of each model, in place of the preset's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) iterations: Option<u64>,
+    /// Try models again that failed in an earlier call
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+    /// Print the conclusions as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// A study of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StudyName {
+    /// Regression on the Sinusoid environment
+    Sinusoid,
+}
+
+/// How much of a study is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PresetName {
+    /// A small part, in about a minute
+    Quick,
+    /// The paper's whole grid
+    Paper,
 }
 
 /// How a Gibbs posterior's temperature is chosen at a new task.

@@ -8,6 +8,7 @@ mod commands;
 mod interrupt;
 mod output;
 mod progress;
+mod study_progress;
 mod table;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ fn run(arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Train(train) => commands::train::run(&train),
         Command::Compare(compare) => commands::compare::run(&compare),
+        Command::Reproduce(reproduce) => commands::reproduce::run(&reproduce),
         Command::Evaluate(evaluate) => commands::evaluate::run(&evaluate),
         Command::Adapt(adapt) => commands::adapt::run(&adapt),
         Command::Bound(bound) => commands::bound::run(&bound),
@@ -50,7 +52,7 @@ fn report(error: &Error) -> ExitCode {
     {
         return ExitCode::SUCCESS; // whoever read the output has seen enough
     }
-    if let Error::Interrupted { .. } = error {
+    if let Error::Interrupted { .. } | Error::StudyInterrupted { .. } = error {
         output::remark(&error.to_string());
         return ExitCode::from(interrupt::EXIT_CODE);
     }

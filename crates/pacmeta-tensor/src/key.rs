@@ -25,6 +25,8 @@
 
 mod siphash;
 
+use std::fmt;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -70,6 +72,13 @@ impl Key {
         let mut hash = SipHash::keyed(self.state);
         hash.word(kind);
         Key { state: hash.finish(message, 8) }
+    }
+}
+
+/// 32 hexadecimal digits: a name for whatever the key was derived from.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}{:016x}", self.state[0], self.state[1])
     }
 }
 

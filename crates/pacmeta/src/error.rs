@@ -77,6 +77,14 @@ pub enum Error {
         /// The last finished iteration.
         iteration: u64,
     },
+    /// The user interrupted a study; every finished model is recorded.
+    #[error("interrupted: {done} of {total} models are recorded; the same command continues from there")]
+    StudyInterrupted {
+        /// Recorded models.
+        done: usize,
+        /// All models.
+        total: usize,
+    },
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] pacmeta_tensor::TensorError),

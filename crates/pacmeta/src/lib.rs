@@ -14,6 +14,7 @@ pub mod model;
 pub mod priors;
 pub mod report;
 pub mod standardisation;
+pub mod studies;
 pub mod task;
 pub mod training;
 

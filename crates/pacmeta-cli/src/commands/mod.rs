@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod evaluate;
 mod inputs;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 mod scores;
 mod theorem;
 pub(crate) mod train;

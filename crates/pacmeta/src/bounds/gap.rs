@@ -131,8 +131,12 @@ pub fn gap_by_risk_difference(
     Ok(RiskDifference::from_pairs(&pairs)?)
 }
 
-/// One pair of risks for each prior from N(centre, variance I).
-fn risk_pairs(
+/// One pair of risks for each of `settings.draws` priors from N(centre, variance I), each on tasks of its own; `purpose`
+/// is a name in the key of the draws. Both gaps are functions of such pairs.
+///
+/// # Errors
+/// As for [`gap_by_hyper_prior`].
+pub fn risk_pairs(
     environment: &dyn Environment,
     model: &Model,
     centre: &[f64],
@@ -140,6 +144,7 @@ fn risk_pairs(
     settings: &GapSettings,
     purpose: &str,
 ) -> Result<Vec<RiskPair>> {
+    settings.check()?;
     let spec = gaussian_process(model.spec())?;
     if environment.dimension() != spec.dimension {
         return Err(Error::input(

@@ -80,6 +80,20 @@ impl Experiment {
                 (observed, scored, columns, table.left_out)
             }
         };
+        Ok(Self { left_out, ..Self::with_tasks(config, observed, scored, columns)? })
+    }
+
+    /// A configuration with tasks from elsewhere: `[data]` counts for the support's size and the standardisation only.
+    /// The tasks to be scored state their support in `adapt`.
+    ///
+    /// # Errors
+    /// When the tasks cannot be standardised, or all targets are the same.
+    pub fn with_tasks(
+        config: Config,
+        observed: Vec<Task>,
+        scored: Vec<Task>,
+        columns: Columns,
+    ) -> Result<Self> {
         let standardisation =
             if config.data.standardise { Some(Standardisation::fit(&observed)?) } else { None };
         if standardisation.as_ref().is_some_and(Standardisation::has_constant_target) {
@@ -94,7 +108,7 @@ impl Experiment {
             }
             None => observed.clone(),
         };
-        Ok(Self { config, observed, standardised, scored, standardisation, columns, left_out })
+        Ok(Self { config, observed, standardised, scored, standardisation, columns, left_out: Vec::new() })
     }
 
     /// The configuration.

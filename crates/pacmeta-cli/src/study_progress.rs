@@ -1,0 +1,105 @@
+//! What is seen of a study while it goes on: one bar on a terminal, a line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pacmeta::studies::{Progress, StudyObserver};
+
+use crate::interrupt;
+use crate::output::{remark, warn};
+use crate::progress::Verbosity;
+
+/// Where there is no terminal, a line appears this often.
+const EVERY: Duration = Duration::from_secs(30);
+/// Failures that are told one by one; the rest is only counted.
+const TOLD: usize = 5;
+
+/// Shows a study on standard error, and stops it on Ctrl-C.
+pub(crate) struct StudyProgress {
+    verbosity: Verbosity,
+    bar: ProgressBar,
+    start: Instant,
+    /// When the last line appeared, and how many failures were told.
+    told: Mutex<(Instant, usize)>,
+}
+
+impl StudyProgress {
+    /// Begins to watch.
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
+        let draws = verbosity == Verbosity::Normal && std::io::stderr().is_terminal();
+        let bar = if draws {
+            let style = ProgressStyle::with_template("{bar:24} {msg}");
+            ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr())
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        } else {
+            ProgressBar::hidden()
+        };
+        interrupt::enter_loop();
+        Self { verbosity, bar, start: Instant::now(), told: Mutex::new((Instant::now(), 0)) }
+    }
+
+    fn state(&self, progress: &Progress) -> String {
+        let seconds = self.start.elapsed().as_secs_f64();
+        let fraction = progress.fraction();
+        let rate = progress.done as f64 / seconds.max(1e-9);
+        // The first few models say little about the rest.
+        let left = if fraction > 0.01 || progress.done >= 10 {
+            let left = Duration::from_secs_f64(seconds * (1.0 - fraction) / fraction.max(1e-9));
+            format!("{} left", HumanDuration(left))
+        } else {
+            "time left not yet known".to_owned()
+        };
+        let failed = match progress.failed {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
+        let done = progress.earlier + progress.done;
+        format!("{done}/{} models{failed}, {rate:.1} models/s, {left}", progress.total)
+    }
+}
+
+impl StudyObserver for StudyProgress {
+    fn begin(&self, progress: &Progress) {
+        if self.verbosity == Verbosity::Normal {
+            let missing = progress.total - progress.earlier;
+            remark(&match (progress.earlier, missing) {
+                (_, 0) => format!("all {} models are recorded", progress.total),
+                (0, _) => format!("{missing} models to train"),
+                (earlier, _) => {
+                    format!("{earlier} of {} models are recorded, {missing} to train", progress.total)
+                }
+            });
+        }
+        self.bar.set_message(self.state(progress));
+    }
+
+    fn finished(&self, label: &str, failure: Option<&str>, progress: &Progress) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = failure {
+            told.1 += 1;
+            if told.1 <= TOLD {
+                self.bar.suspend(|| warn(&format!("{label}: {failure}")));
+            }
+        }
+        if !self.bar.is_hidden() {
+            self.bar.set_position((1000.0 * progress.fraction()) as u64);
+            self.bar.set_message(self.state(progress));
+        } else if self.verbosity == Verbosity::Normal && told.0.elapsed() >= EVERY {
+            told.0 = Instant::now();
+            remark(&self.state(progress));
+        }
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+impl Drop for StudyProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+        interrupt::leave_loop();
+    }
+}

@@ -1,0 +1,205 @@
+//! The folder of a study: what is to be run, the record of what was, and a lock that keeps a second process out.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::training::files::{read_bounded, write_atomically};
+
+/// What is to be run, with the command that said so.
+pub const PLAN: &str = "study.json";
+const LOCK: &str = "study.lock";
+const FORMAT: u64 = 1;
+const MAX_BYTES: u64 = 1 << 24;
+
+/// A study's folder, held by this process.
+#[derive(Debug)]
+pub struct StudyFolder {
+    path: PathBuf,
+    /// Released when the process ends, however it ends.
+    _lock: File,
+}
+
+/// What a study's folder says about itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredPlan {
+    /// The study.
+    pub study: String,
+    /// The command that ran it last.
+    pub command: String,
+    /// The machine and the time taken, as far as they are known.
+    pub history: Vec<Session>,
+    plan: Value,
+}
+
+/// One call that trained models.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Session {
+    /// Models trained.
+    pub models: usize,
+    /// Seconds by the clock.
+    pub seconds: f64,
+    /// Threads used.
+    pub threads: usize,
+}
+
+impl StoredPlan {
+    /// Reads what a folder says; none if it is no study's folder.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged.
+    pub fn read(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(PLAN);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let error = |message: String| Error::input(path.display(), message);
+        let value: Value = serde_json::from_slice(&read_bounded(&path, MAX_BYTES)?)
+            .map_err(|source| error(format!("expected the plan of a study: {source}")))?;
+        if value["format"].as_u64() != Some(FORMAT) {
+            return Err(error(format!("expected the plan of a study in format {FORMAT}")));
+        }
+        let text = |key: &str| {
+            let text = value[key].as_str().map(str::to_owned);
+            text.ok_or_else(|| error(format!("expected a text under the key `{key}`")))
+        };
+        let history = serde_json::from_value(value["history"].clone())
+            .map_err(|source| error(format!("key `history`: {source}")))?;
+        Ok(Some(Self {
+            study: text("study")?,
+            command: text("command")?,
+            history,
+            plan: value["plan"].clone(),
+        }))
+    }
+
+    /// The plan as the study understands it.
+    ///
+    /// # Errors
+    /// When it is another study's.
+    pub fn plan<P: DeserializeOwned>(&self, folder: &Path) -> Result<P> {
+        serde_json::from_value(self.plan.clone())
+            .map_err(|source| Error::input_at(folder.join(PLAN).display(), "key `plan`", source.to_string()))
+    }
+}
+
+impl StudyFolder {
+    /// Makes or takes the folder of a study. Nothing is changed in a folder that holds something else, or that another
+    /// process works in.
+    ///
+    /// # Errors
+    /// In these two cases, and when the folder cannot be written to.
+    pub fn open(path: &Path, study: &str, plan: &impl Serialize, command: &str) -> Result<Self> {
+        let stored = if path.exists() { StoredPlan::read(path)? } else { None };
+        match &stored {
+            Some(stored) if stored.study != study => {
+                let message =
+                    format!("holds the study `{}`, not `{study}`; choose another --out", stored.study);
+                return Err(Error::input(path.display(), message));
+            }
+            None if path.exists() && !is_empty(path)? => {
+                return Err(Error::input(
+                    path.display(),
+                    "holds something else than a study; choose another --out",
+                ));
+            }
+            _ => fs::create_dir_all(path).map_err(|source| Error::io("create", path, source))?,
+        }
+        let lock_path = path.join(LOCK);
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path)
+            .map_err(|source| Error::io("write", &lock_path, source))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let message = "another process works on this study; wait for it, or choose another --out";
+                return Err(Error::input(path.display(), message));
+            }
+            Err(TryLockError::Error(source)) => return Err(Error::io("lock", &lock_path, source)),
+        }
+        let folder = Self { path: path.to_owned(), _lock: lock };
+        let history = stored.map(|stored| stored.history).unwrap_or_default();
+        folder.write_plan(study, plan, command, &history)?;
+        Ok(folder)
+    }
+
+    fn write_plan(
+        &self,
+        study: &str,
+        plan: &impl Serialize,
+        command: &str,
+        history: &[Session],
+    ) -> Result<()> {
+        let value =
+            json!({ "format": FORMAT, "study": study, "command": command, "plan": plan, "history": history });
+        write_atomically(self.path.join(PLAN), format!("{value:#}\n").as_bytes())
+    }
+
+    /// Adds what this call did.
+    ///
+    /// # Errors
+    /// When the plan cannot be written.
+    pub fn remember(&self, session: Session) -> Result<()> {
+        let Some(mut stored) = StoredPlan::read(&self.path)? else { return Ok(()) };
+        if session.models > 0 {
+            stored.history.push(session);
+        }
+        self.write_plan(&stored.study, &stored.plan, &stored.command, &stored.history)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn is_empty(path: &Path) -> Result<bool> {
+    let mut entries = fs::read_dir(path).map_err(|source| Error::io("list", path, source))?;
+    Ok(entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_found_again_and_kept_from_others() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("study");
+        let first = StudyFolder::open(&path, "a", &json!({ "n": 1 }), "pacmeta a").unwrap();
+        let second = StudyFolder::open(&path, "a", &json!({ "n": 1 }), "pacmeta a").unwrap_err();
+        assert!(second.is_input() && second.to_string().contains("another process"), "{second}");
+        first.remember(Session { models: 3, seconds: 2.0, threads: 1 }).unwrap();
+        first.remember(Session { models: 0, seconds: 2.0, threads: 1 }).unwrap();
+        drop(first);
+        let again = StudyFolder::open(&path, "a", &json!({ "n": 2 }), "pacmeta a --more").unwrap();
+        let stored = StoredPlan::read(again.path()).unwrap().unwrap();
+        assert_eq!((stored.command.as_str(), stored.history.len()), ("pacmeta a --more", 1));
+        assert_eq!(stored.plan::<Value>(&path).unwrap(), json!({ "n": 2 }));
+        drop(again);
+        let other = StudyFolder::open(&path, "b", &json!({}), "pacmeta b").unwrap_err();
+        assert!(other.to_string().contains("holds the study `a`"), "{other}");
+    }
+
+    #[test]
+    fn foreign_folders_and_damaged_plans_are_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("thesis.tex"), b"x").unwrap();
+        let refused = StudyFolder::open(place.path(), "a", &json!({}), "pacmeta a").unwrap_err();
+        assert!(refused.to_string().contains("something else than a study"), "{refused}");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        for damaged in
+            ["", "[]", "{\"format\":2}", "{\"format\":1,\"study\":3}", "{\"format\":1,\"study\":\"a\"}"]
+        {
+            fs::write(place.path().join(PLAN), damaged).unwrap();
+            assert!(StoredPlan::read(place.path()).unwrap_err().is_input(), "{damaged}");
+        }
+    }
+}

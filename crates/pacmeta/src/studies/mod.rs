@@ -1,0 +1,18 @@
+//! Studies: many models from one list of specifications, their record, and what is concluded from it.
+//!
+//! * [`spec`]: what a piece of a study is, and its content hash.
+//! * [`record`]: an append-only file of what came out, which survives a crash at any byte.
+//! * [`folder`]: the plan of a study beside its record.
+//! * [`runner`]: computes what is missing, in parallel.
+//! * [`sinusoid`]: the paper's regression study.
+
+pub mod folder;
+pub mod record;
+pub mod runner;
+pub mod sinusoid;
+pub mod spec;
+
+pub use folder::{Session, StoredPlan, StudyFolder};
+pub use record::{Ending, Records};
+pub use runner::{Failures, Progress, SilentStudy, StudyObserver};
+pub use spec::{Spec, Stop};

@@ -1,0 +1,142 @@
+//! Computes the pieces of a study that are not recorded yet, in parallel over cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use super::record::{Ending, Records};
+use super::spec::Spec;
+use crate::error::{Error, Result};
+
+/// Watches a study, and may stop it. Called from several threads.
+pub trait StudyObserver: Sync {
+    /// The study begins.
+    fn begin(&self, progress: &Progress);
+
+    /// A piece ended (or the study began).
+    fn finished(&self, label: &str, failure: Option<&str>, progress: &Progress);
+
+    /// Whether to stop now.
+    fn stop(&self) -> bool;
+}
+
+/// An observer that says nothing and never stops.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SilentStudy;
+
+impl StudyObserver for SilentStudy {
+    fn begin(&self, _: &Progress) {}
+    fn finished(&self, _: &str, _: Option<&str>, _: &Progress) {}
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// How far a study is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// All pieces.
+    pub total: usize,
+    /// Pieces that were recorded before this call.
+    pub earlier: usize,
+    /// Pieces that this call finished.
+    pub done: usize,
+    /// Pieces with an error, earlier ones included.
+    pub failed: usize,
+    /// Effort finished by this call, in the unit of [`Spec::cost`].
+    pub cost_done: f64,
+    /// Effort left at its beginning.
+    pub cost_total: f64,
+}
+
+impl Progress {
+    /// The part of this call's effort that is done.
+    pub fn fraction(&self) -> f64 {
+        if self.cost_total > 0.0 { (self.cost_done / self.cost_total).min(1.0) } else { 1.0 }
+    }
+}
+
+/// What to do with pieces that failed in an earlier call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Failures {
+    /// They stay failed: the same input gives the same error.
+    #[default]
+    Keep,
+    /// They are tried again.
+    Retry,
+}
+
+/// Computes what is missing and records it. A piece that fails is recorded with its error and stops nothing. The record's
+/// content does not depend on the number of threads, only the order of its lines does.
+///
+/// # Errors
+/// When the record cannot be written, or the observer stops ([`Error::Interrupted`] with the number of finished pieces).
+pub fn run<S: Spec>(
+    specs: &[S],
+    records: &mut Records<S>,
+    failures: Failures,
+    observer: &dyn StudyObserver,
+) -> Result<Progress> {
+    let mut progress = Progress { total: specs.len(), ..Progress::default() };
+    let mut missing = Vec::new();
+    for spec in specs {
+        match records.ending(&spec.hash()?) {
+            Some(Ending::Done(_)) => progress.earlier += 1,
+            Some(Ending::Failed(_)) if failures == Failures::Keep => {
+                progress.earlier += 1;
+                progress.failed += 1;
+            }
+            _ => missing.push(spec),
+        }
+    }
+    progress.cost_total = missing.iter().map(|spec| spec.cost()).sum();
+    observer.begin(&progress);
+    let next = AtomicUsize::new(0);
+    let shared = Mutex::new((records, progress, None::<Error>));
+    let locked = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        while let Some(spec) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if observer.stop() || locked().2.is_some() {
+                return;
+            }
+            let start = Instant::now();
+            let ending = match spec.run(&|| observer.stop()) {
+                Ok(outcome) => Ending::Done(outcome),
+                Err(Error::Interrupted { .. }) => return,
+                Err(error) => Ending::Failed(error.to_string()),
+            };
+            let failure = match &ending {
+                Ending::Failed(message) => Some(message.clone()),
+                Ending::Done(_) => None,
+            };
+            let mut guard = locked();
+            let (records, progress, error) = &mut *guard;
+            if let Err(source) = records.append(spec, ending, start.elapsed().as_secs_f64()) {
+                error.get_or_insert(source);
+                return;
+            }
+            progress.done += 1;
+            progress.failed += usize::from(failure.is_some());
+            progress.cost_done += spec.cost();
+            let progress = *progress;
+            drop(guard);
+            observer.finished(&spec.label(), failure.as_deref(), &progress);
+        }
+    };
+    // One worker a thread for the whole study: models first, whatever a model does in parallel second.
+    rayon::scope(|scope| (0..rayon::current_num_threads()).for_each(|_| scope.spawn(|_| work())));
+    let (_, progress, error) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = error {
+        return Err(error);
+    }
+    if progress.done < missing.len() {
+        return Err(Error::StudyInterrupted {
+            done: progress.earlier + progress.done,
+            total: progress.total,
+        });
+    }
+    Ok(progress)
+}
+
+#[cfg(test)]
+mod tests;
