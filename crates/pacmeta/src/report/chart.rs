@@ -1,12 +1,17 @@
 //! A chart drawn: its markup, what it says in words, and the stand-alone file.
 
+use serde::{Deserialize, Serialize};
+
 use super::bars;
 use super::calibration;
-use super::data::{BoundPanel, CalibrationKind, CalibrationSeries, ObservedPanel, PredictionPanel};
+use super::data::{
+    BoundPanel, CalibrationKind, CalibrationSeries, ObservedPanel, PredictionPanel, PriorPanel,
+};
 use super::line::LineChart;
 use super::line_drawing;
 use super::number;
 use super::prediction;
+use super::prior;
 use super::svg::{Element, coordinate, escape};
 
 /// Styles that a figure needs, in both colour schemes; the page includes them once, a stand-alone file carries them.
@@ -18,13 +23,16 @@ pub(crate) const WIDE: f64 = 736.0;
 pub(crate) const NARROW: f64 = 352.0;
 
 /// Any chart this module can draw.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Chart {
     /// Lines with markers, error bars or bands.
     Line(LineChart),
     /// A predictive distribution over one input.
     Prediction(PredictionPanel),
+    /// Functions drawn from a prior.
+    Prior(PriorPanel),
     /// Predicted against observed values.
     Observed(ObservedPanel),
     /// A bound, term by term.
@@ -42,6 +50,12 @@ impl From<LineChart> for Chart {
 impl From<PredictionPanel> for Chart {
     fn from(panel: PredictionPanel) -> Self {
         Self::Prediction(panel)
+    }
+}
+
+impl From<PriorPanel> for Chart {
+    fn from(panel: PriorPanel) -> Self {
+        Self::Prior(panel)
     }
 }
 
@@ -70,10 +84,10 @@ impl From<BoundPanel> for Chart {
 pub fn figure_svg(chart: &Chart) -> String {
     let width = match chart {
         Chart::Line(_) | Chart::Bound(_) => WIDE,
-        Chart::Prediction(_) => 520.0,
+        Chart::Prediction(_) | Chart::Prior(_) => 520.0,
         Chart::Observed(_) | Chart::Calibration(..) => 420.0,
     };
-    draw(chart, &Place { width, id: "figure", legend: Legend::Shown }).standalone()
+    draw(chart, &Place { width, id: "figure", legend: Legend::Shown, values: None }).standalone()
 }
 
 /// Where the names of series are told.
@@ -94,6 +108,8 @@ pub(crate) struct Place<'a> {
     pub(crate) id: &'a str,
     /// Who shows the legend.
     pub(crate) legend: Legend,
+    /// The vertical range that panels of predictions side by side share.
+    pub(crate) values: Option<(f64, f64)>,
 }
 
 /// One entry of a legend: a sample drawn in a box of 26 by 12, and a name.
@@ -121,6 +137,7 @@ pub(crate) fn draw(chart: &Chart, place: &Place<'_>) -> Drawing {
     match chart {
         Chart::Line(chart) => line_drawing::draw(chart, place),
         Chart::Prediction(panel) => prediction::draw(panel, place),
+        Chart::Prior(panel) => prior::draw(panel, place),
         Chart::Observed(panel) => prediction::draw_observed(panel, place),
         Chart::Bound(panel) => bars::draw(panel, place),
         Chart::Calibration(kind, series) => line_drawing::draw(&calibration::chart(*kind, series), place),

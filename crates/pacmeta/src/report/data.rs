@@ -133,6 +133,27 @@ pub struct PredictionPanel {
     pub truth: Option<Vec<(f64, f64)>>,
 }
 
+/// Functions that a prior thinks likely, before it has seen any example of a task. Beside it stands, as a rule, the
+/// [`PredictionPanel`] of the same prior after adaptation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PriorPanel {
+    /// Which prior.
+    pub title: String,
+    /// Name and unit of the input.
+    pub x_label: String,
+    /// Name and unit of the target.
+    pub y_label: String,
+    /// Functions drawn from the prior, each as (input, value) in order of the input.
+    #[serde(deserialize_with = "lists_of_pairs")]
+    pub samples: Vec<Vec<(f64, f64)>>,
+    /// Mean and standard deviation of the prior, in order of x; may be empty.
+    pub grid: Vec<GridPoint>,
+    /// A true function to compare with, where it is known.
+    #[serde(deserialize_with = "optional_pairs")]
+    pub truth: Option<Vec<(f64, f64)>>,
+}
+
 /// Predicted against observed values of one task, for inputs of several dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObservedPanel {
@@ -208,6 +229,12 @@ pub(crate) fn optional_pair<'de, D: Deserializer<'de>>(
 fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(f64, f64)>, D::Error> {
     let raw: Vec<(Option<f64>, Option<f64>)> = Vec::deserialize(deserializer)?;
     Ok(raw.into_iter().map(|(x, y)| (or_nan(x), or_nan(y))).collect())
+}
+
+fn lists_of_pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<(f64, f64)>>, D::Error> {
+    let raw: Vec<Vec<(Option<f64>, Option<f64>)>> = Vec::deserialize(deserializer)?;
+    let read = |list: Vec<(Option<f64>, Option<f64>)>| list.into_iter().map(|(x, y)| (or_nan(x), or_nan(y)));
+    Ok(raw.into_iter().map(|list| read(list).collect()).collect())
 }
 
 fn optional_pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<(f64, f64)>>, D::Error> {

@@ -16,10 +16,12 @@ mod line_drawing;
 mod number;
 mod page;
 mod prediction;
+mod prior;
 mod results;
 #[cfg(test)]
 mod sample;
 mod scale;
+mod study;
 mod svg;
 mod tables;
 #[cfg(test)]
@@ -29,9 +31,13 @@ pub use assemble::{assemble, describe_data, mean_risk, symbol, temperatures};
 pub use chart::{Chart, figure_svg};
 pub use data::{
     BoundBar, BoundPanel, BoundTerm, CalibrationKind, CalibrationSeries, CurveSeries, FileLink, GridPoint,
-    ObservedPanel, PredictionPanel, RunReport, ScoreRow,
+    ObservedPanel, PredictionPanel, PriorPanel, RunReport, ScoreRow,
 };
 pub use line::{Guide, Interval, LineChart, Point, Proportion, Series};
 pub use page::page;
 pub use results::{RunResults, Verdict};
 pub use scale::{Axis, AxisEnds, AxisKind, TickFormat};
+pub use study::{
+    Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, StudyFigure, StudyReport,
+    StudySection, StudyTable,
+};

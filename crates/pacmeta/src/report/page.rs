@@ -90,11 +90,14 @@ struct Figure<'a> {
     numbers: String,
     class: &'a str,
     legend: Legend,
+    /// The vertical range shared with figures beside it.
+    values: Option<(f64, f64)>,
 }
 
 fn figure(figure: &Figure<'_>) -> String {
     let render = |suffix: &str, width: f64| {
-        draw(figure.chart, &Place { width, id: &format!("{}{suffix}", figure.id), legend: figure.legend })
+        let id = format!("{}{suffix}", figure.id);
+        draw(figure.chart, &Place { width, id: &id, legend: figure.legend, values: figure.values })
     };
     let narrow = render("-narrow", NARROW);
     let mut out = format!("<figure id=\"{}\" class=\"{}\">\n", figure.id, figure.class);
@@ -201,6 +204,7 @@ fn predictions(report: &RunReport) -> Option<String> {
             numbers: tables::folded(&tables::prediction(panel)),
             class: "panel",
             legend: Legend::Elsewhere,
+            values: None,
         }));
     }
     Some(section("predictions", "Predictions", &(body + "</div>\n")))
@@ -225,6 +229,7 @@ fn observed(report: &RunReport) -> Option<String> {
             numbers: tables::folded(&tables::observed(panel)),
             class: "panel",
             legend: Legend::Elsewhere,
+            values: None,
         }));
     }
     Some(section("observed", "Predicted and observed", &(body + "</div>\n")))
@@ -290,6 +295,7 @@ fn curve(report: &RunReport) -> Option<String> {
         numbers: tables::folded(&tables::curve(&report.curve, &report.curve_label)),
         class: "full",
         legend: Legend::Shown,
+        values: None,
     });
     Some(section("training", "Training", &body))
 }
@@ -309,6 +315,7 @@ fn calibration_section(report: &RunReport) -> Option<String> {
         numbers: tables::folded(&tables::calibration_numbers(kind, &report.calibration)),
         class: "side",
         legend: Legend::Elsewhere,
+        values: None,
     });
     Some(section("calibration-section", "Calibration", &(key + &body)))
 }
@@ -326,6 +333,7 @@ fn bound(report: &RunReport) -> Option<String> {
         numbers: tables::bound(panel),
         class: "full",
         legend: Legend::Shown,
+        values: None,
     }));
     Some(section("bound-section", heading, &body))
 }

@@ -10,11 +10,11 @@ use super::scale::Axis;
 use super::svg::{Element, area, coordinate, polyline};
 
 const HALF: f64 = 0.674_489_750_196_081_7;
-const MOST: f64 = 1.959_963_984_540_054;
+pub(super) const MOST: f64 = 1.959_963_984_540_054;
 /// So many places along the mean answer to hovering.
 const STOPS: usize = 33;
 
-fn usable(axis: &Axis, point: &GridPoint) -> bool {
+pub(super) fn usable(axis: &Axis, point: &GridPoint) -> bool {
     // A standard deviation is never negative; one that is would draw a band inside out.
     axis.shows(point.x)
         && axis.shows(point.mean)
@@ -24,7 +24,7 @@ fn usable(axis: &Axis, point: &GridPoint) -> bool {
         && axis.shows(point.mean + MOST * point.std)
 }
 
-fn finite_pairs(points: &[(f64, f64)], skipped: &mut usize) -> Vec<(f64, f64)> {
+pub(super) fn finite_pairs(points: &[(f64, f64)], skipped: &mut usize) -> Vec<(f64, f64)> {
     let axis = Axis::default();
     let kept: Vec<_> = points.iter().filter(|(x, y)| axis.shows(*x) && axis.shows(*y)).copied().collect();
     *skipped += points.len() - kept.len();
@@ -64,7 +64,7 @@ pub(crate) fn keys<'a>(panels: impl Iterator<Item = &'a PredictionPanel> + Clone
     keys
 }
 
-fn dot(class: &str, x: f64, y: f64, radius: f64, tip: Option<&str>, out: &mut String) {
+pub(super) fn dot(class: &str, x: f64, y: f64, radius: f64, tip: Option<&str>, out: &mut String) {
     let element = Element::new("circle").class(class).number("cx", x).number("cy", y).number("r", radius);
     match tip {
         Some(tip) => element.tip(tip, out),
@@ -72,9 +72,27 @@ fn dot(class: &str, x: f64, y: f64, radius: f64, tip: Option<&str>, out: &mut St
     }
 }
 
+/// The vertical axis of a panel: its own, or the one that panels side by side share.
+pub(super) fn value_axis(label: &str, place: &Place<'_>) -> Axis {
+    let axis = Axis::new(label);
+    match place.values {
+        Some((low, high)) => axis.range(low, high),
+        None => axis,
+    }
+}
+
+/// The values that a panel must show; a vague prior is cut at the frame.
+pub(crate) fn values(panel: &PredictionPanel) -> Vec<f64> {
+    let axis = Axis::default();
+    let grid = panel.grid.iter().filter(|p| usable(&axis, p)).flat_map(edges);
+    let pairs = panel.support.iter().chain(&panel.query).chain(panel.truth.iter().flatten());
+    grid.chain(pairs.map(|p| p.1).filter(|y| axis.shows(*y))).collect()
+}
+
 /// Draws a predictive distribution over one input.
 pub(crate) fn draw(panel: &PredictionPanel, place: &Place<'_>) -> Drawing {
-    let (x_axis, y_axis) = (Axis::new(panel.x_label.as_str()).tight(), Axis::new(panel.y_label.as_str()));
+    let x_axis = Axis::new(panel.x_label.as_str()).tight();
+    let y_axis = value_axis(&panel.y_label, place);
     let mut skipped = 0;
     let mut clean = |grid: &[GridPoint]| -> Vec<GridPoint> {
         let kept: Vec<_> = grid.iter().filter(|p| usable(&y_axis, p)).copied().collect();
@@ -157,7 +175,7 @@ pub(crate) fn draw(panel: &PredictionPanel, place: &Place<'_>) -> Drawing {
     finish(frame, place, &panel.title, description, remarks)
 }
 
-fn finish(
+pub(super) fn finish(
     frame: Frame,
     place: &Place<'_>,
     title: &str,
@@ -175,17 +193,17 @@ fn finish(
     }
 }
 
-fn edges(point: &GridPoint) -> [f64; 2] {
+pub(super) fn edges(point: &GridPoint) -> [f64; 2] {
     [point.mean - MOST * point.std, point.mean + MOST * point.std]
 }
 
-fn extent(values: &[f64]) -> f64 {
+pub(super) fn extent(values: &[f64]) -> f64 {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if values.is_empty() { 0.0 } else { high - low }
 }
 
-fn mean(grid: &[GridPoint]) -> Vec<(f64, f64)> {
+pub(super) fn mean(grid: &[GridPoint]) -> Vec<(f64, f64)> {
     grid.iter().map(|p| (p.x, p.mean)).collect()
 }
 
@@ -193,7 +211,7 @@ fn tip(what: &str, panel: &PredictionPanel, x: f64, y: f64) -> String {
     format!("{what} point\n{}: {}\n{}: {}", panel.x_label, brief(x), panel.y_label, brief(y))
 }
 
-fn write_band(class: &str, grid: &[GridPoint], factor: f64, frame: &Frame, out: &mut String) {
+pub(super) fn write_band(class: &str, grid: &[GridPoint], factor: f64, frame: &Frame, out: &mut String) {
     if grid.len() < 2 {
         return;
     }
@@ -204,7 +222,7 @@ fn write_band(class: &str, grid: &[GridPoint], factor: f64, frame: &Frame, out: 
     Element::new("path").class(class).attribute("d", &area(&edges)).empty(out);
 }
 
-fn write_path(class: &str, points: &[(f64, f64)], frame: &Frame, out: &mut String) {
+pub(super) fn write_path(class: &str, points: &[(f64, f64)], frame: &Frame, out: &mut String) {
     if points.len() < 2 {
         return;
     }

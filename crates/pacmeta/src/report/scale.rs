@@ -10,6 +10,9 @@ use super::number;
 /// Values beyond this magnitude are treated like infinities: differences of them would overflow.
 const LARGEST: f64 = 1e300;
 
+/// Room beside the outermost of the caller's own ticks, as a part of the axis.
+const MARGIN: f64 = 0.04;
+
 /// How values become positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -59,6 +62,9 @@ pub struct Axis {
     pub format: TickFormat,
     /// A fixed range instead of the data's; marks outside are clipped.
     pub range: Option<(f64, f64)>,
+    /// Exactly these ticks instead of round ones, such as the settings that were run; the axis then ends around them
+    /// and the data.
+    pub ticks: Vec<f64>,
 }
 
 impl Axis {
@@ -88,6 +94,12 @@ impl Axis {
     /// The same axis with fixed ends.
     pub fn range(mut self, low: f64, high: f64) -> Self {
         self.range = Some((low, high));
+        self
+    }
+
+    /// The same axis with exactly these ticks.
+    pub fn ticks(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
+        self.ticks = ticks.into_iter().collect();
         self
     }
 
@@ -125,6 +137,10 @@ impl Axis {
     pub(crate) fn scale(&self, values: impl Iterator<Item = f64>, most: usize) -> Option<Scale> {
         let most = most.clamp(4, 8);
         let mut ends = self.ends;
+        let mut explicit: Vec<f64> = self.ticks.iter().copied().filter(|t| self.shows(*t)).collect();
+        explicit.sort_by(f64::total_cmp);
+        explicit.dedup();
+        let values = values.chain(explicit.iter().copied());
         let (low, high) = match self.range {
             Some((a, b)) if self.shows(a) && self.shows(b) && a != b => {
                 ends = AxisEnds::Data;
@@ -135,6 +151,9 @@ impl Axis {
             })?,
         };
         let (low, high) = widen(self.kind, low, high);
+        if !explicit.is_empty() {
+            return Some(self.explicit_scale(explicit, low, high));
+        }
         let ticks = match (self.kind, ends) {
             (AxisKind::Linear, AxisEnds::Ticks) => linear_ticks_around(low, high, most),
             (AxisKind::Linear, AxisEnds::Data) => linear_ticks_within(low, high, most),
@@ -151,6 +170,28 @@ impl Axis {
         };
         let labels = tick_labels(&ticks, self.kind, self.format);
         Some(Scale { kind: self.kind, low, high, ticks, labels })
+    }
+
+    /// A scale with the caller's ticks. Without a fixed range there is room beside the outermost ones, since the data
+    /// stand on them.
+    fn explicit_scale(&self, mut ticks: Vec<f64>, low: f64, high: f64) -> Scale {
+        let (low, high) = match (self.range.is_some(), self.kind) {
+            (true, _) => {
+                ticks.retain(|t| (low..=high).contains(t));
+                (low, high)
+            }
+            (false, AxisKind::Linear) => {
+                let margin = MARGIN * (high - low);
+                (low - margin, high + margin)
+            }
+            (false, AxisKind::Log) => {
+                let factor = (high / low).powf(MARGIN);
+                (low / factor, high * factor)
+            }
+        };
+        // Each label on its own: settings such as 5, 10, 30 need no common decimals.
+        let labels = ticks.iter().flat_map(|t| tick_labels(&[*t], AxisKind::Log, self.format)).collect();
+        Scale { kind: self.kind, low, high, ticks, labels }
     }
 }
 
