@@ -4,13 +4,19 @@
 //! * [`record`]: an append-only file of what came out, which survives a crash at any byte.
 //! * [`folder`]: the plan of a study beside its record.
 //! * [`runner`]: computes what is missing, in parallel.
+//! * [`grid`]: points of several axes in a stable order.
+//! * [`summary`]: means with standard errors, also of models crossed with tasks.
+//! * [`cross_validation`]: settings chosen on other tasks than they are scored on.
 //! * [`sinusoid`]: the paper's regression study.
 
+pub mod cross_validation;
 pub mod folder;
+pub mod grid;
 pub mod record;
 pub mod runner;
 pub mod sinusoid;
 pub mod spec;
+pub mod summary;
 
 pub use folder::{Session, StoredPlan, StudyFolder};
 pub use record::{Ending, Records};
