@@ -9,6 +9,7 @@
 //! * [`cross_validation`]: settings chosen on other tasks than they are scored on.
 //! * [`sinusoid`]: the paper's regression study.
 
+pub mod claims;
 pub mod cross_validation;
 pub mod folder;
 pub mod grid;
