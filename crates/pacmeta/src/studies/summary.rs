@@ -9,8 +9,9 @@
 //! Var(mean) = A/S + B/T + E/(S T).
 //! ```
 //!
-//! The mean squares of the two-way table, MS_A = T var(set means), MS_B = S var(task means) and MS_E (residuals d_st
-//! - set mean - task mean + mean, over (S-1)(T-1)), have expectations E + T A, E + S B and E. So
+//! The mean squares of the two-way table are MS_A = T var(set means), MS_B = S var(task means) and MS_E, the sum of the
+//! squared residuals (value minus set mean minus task mean plus mean) over (S-1)(T-1). They have expectations E + T A,
+//! E + S B and E. So
 //!
 //! ```text
 //! var(set means)/S + var(task means)/T - MS_E/(S T) = (MS_A + MS_B - MS_E)/(S T)

@@ -147,7 +147,6 @@ fn ninety_five_per_cent_intervals_cover() {
             })
             .count() as f64
             / draws as f64;
-        println!("{deviations:?}: {covered}");
         assert!((least..=most).contains(&covered), "{deviations:?}: {covered}");
     }
 }
