@@ -71,6 +71,13 @@ pub struct Series {
     /// What intervals are ("standard error", "95% interval"), for hover texts.
     #[serde(default)]
     pub interval_name: String,
+    /// What is counted as observations ("models", "tasks"), for hover texts.
+    #[serde(default)]
+    pub observations_name: String,
+    /// Colour, marker and dashes, counted from 0; without it the place in the chart decides. A method that keeps its
+    /// look is recognised in every chart of a page.
+    #[serde(default)]
+    pub look: Option<usize>,
 }
 
 impl Series {
@@ -82,6 +89,18 @@ impl Series {
     /// The same series with its intervals drawn as a band.
     pub fn band(mut self) -> Self {
         self.interval = Interval::Band;
+        self
+    }
+
+    /// The same series with a name for what its points count.
+    pub fn observations_are(mut self, name: impl Into<String>) -> Self {
+        self.observations_name = name.into();
+        self
+    }
+
+    /// The same series with a fixed look.
+    pub fn look(mut self, look: usize) -> Self {
+        self.look = Some(look);
         self
     }
 

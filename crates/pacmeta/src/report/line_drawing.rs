@@ -14,6 +14,8 @@ use super::svg::{Element, area, dash, marker, polyline, text_width};
 const MOST_POINTS: usize = 320;
 /// Up to so many points carry visible markers.
 const MOST_MARKERS: usize = 40;
+/// Neighbouring error bars at one place are at most so many pixels apart.
+const WIDEST_DODGE: f64 = 6.0;
 
 /// A series ready to draw: only what has a place on the axes.
 struct Ready<'a> {
@@ -21,6 +23,8 @@ struct Ready<'a> {
     slot: usize,
     points: Vec<Point>,
     averaged: bool,
+    /// Shift to the right in pixels, so that error bars at the same place stand side by side.
+    dodge: f64,
 }
 
 /// Draws the chart for a place.
@@ -29,7 +33,8 @@ pub(crate) fn draw(chart: &LineChart, place: &Place<'_>) -> Drawing {
     let mut remarks = Vec::new();
     let most = if place.width > 500.0 { MOST_POINTS } else { MOST_POINTS / 2 };
     let mut ready = Vec::new();
-    for (slot, series) in chart.series.iter().enumerate() {
+    for (place_in_chart, series) in chart.series.iter().enumerate() {
+        let slot = series.look.unwrap_or(place_in_chart);
         let mut points: Vec<Point> =
             series.points.iter().filter(|p| chart.x.shows(p.x) && chart.y.shows(p.y)).copied().collect();
         skipped += series.points.len() - points.len();
@@ -59,7 +64,7 @@ pub(crate) fn draw(chart: &LineChart, place: &Place<'_>) -> Drawing {
             }
             points = points.chunks(run).map(average).collect();
         }
-        ready.push(Ready { series, slot, points, averaged });
+        ready.push(Ready { series, slot, points, averaged, dodge: 0.0 });
     }
     remarks.extend(skipped_remark(skipped - unplaced));
     if unplaced > 0 {
@@ -109,6 +114,11 @@ pub(crate) fn draw(chart: &LineChart, place: &Place<'_>) -> Drawing {
     let Some(mut frame) = Frame::new(plan, place) else {
         return Drawing::empty(place, &chart.title, remarks);
     };
+    drop(drawable);
+    if dodge(&mut ready, &frame) {
+        remarks.push("Points at the same place are drawn side by side.".to_owned());
+    }
+    let drawable: Vec<&Ready<'_>> = ready.iter().filter(|r| !r.points.is_empty()).collect();
 
     let mut marks = String::new();
     for guide in &chart.guides {
@@ -136,6 +146,30 @@ pub(crate) fn draw(chart: &LineChart, place: &Place<'_>) -> Drawing {
     }
 }
 
+/// Shifts series with error bars apart where they share places; says whether it did.
+fn dodge(ready: &mut [Ready<'_>], frame: &Frame) -> bool {
+    let barred = |r: &Ready<'_>| {
+        !r.averaged && r.series.interval == Interval::Bars && r.points.iter().any(|p| p.interval.is_some())
+    };
+    let count = ready.iter().filter(|r| barred(r)).count();
+    let mut places: Vec<f64> =
+        ready.iter().filter(|r| barred(r)).flat_map(|r| r.points.iter().map(|p| frame.px(p.x))).collect();
+    let all = places.len();
+    places.sort_by(f64::total_cmp);
+    places.dedup_by(|a, b| (*a - *b).abs() < 0.5);
+    let shared = places.len() < all;
+    let gap = places.windows(2).map(|w| w[1] - w[0]).fold(frame.right - frame.left, f64::min);
+    // All bars of one place take at most half of the way to the next.
+    let step = (0.5 * gap / count.max(1) as f64).min(WIDEST_DODGE);
+    if count < 2 || !shared || step < 0.75 {
+        return false;
+    }
+    for (index, series) in ready.iter_mut().filter(|r| barred(r)).enumerate() {
+        series.dodge = step * (index as f64 - 0.5 * (count - 1) as f64);
+    }
+    true
+}
+
 /// Mean of a run of points, with the range of their values.
 fn average(run: &[Point]) -> Point {
     let count = run.len() as f64;
@@ -149,10 +183,13 @@ fn average(run: &[Point]) -> Point {
 
 /// Legend of the chart; a single series without guides needs none.
 pub(crate) fn keys(chart: &LineChart) -> Vec<Key> {
-    if chart.series.len() + chart.guides.len() < 2 {
-        return Vec::new();
-    }
-    let series = chart.series.iter().enumerate().map(|(slot, series)| {
+    if chart.series.len() + chart.guides.len() < 2 { Vec::new() } else { all_keys(chart) }
+}
+
+/// Entries for every series and guide.
+pub(crate) fn all_keys(chart: &LineChart) -> Vec<Key> {
+    let series = chart.series.iter().enumerate().map(|(place, series)| {
+        let slot = series.look.unwrap_or(place);
         let mut sample = String::new();
         write_path(&format!("line s{}", slot % 8), "M0 6L26 6", dash(slot), &mut sample);
         Element::new("path")
@@ -198,7 +235,9 @@ fn write_intervals(ready: &Ready<'_>, frame: &Frame, out: &mut String) {
     let edges: Vec<(f64, f64, f64)> = ready
         .points
         .iter()
-        .filter_map(|p| p.interval.map(|(low, high)| (frame.px(p.x), frame.py(low), frame.py(high))))
+        .filter_map(|p| {
+            p.interval.map(|(low, high)| (frame.px(p.x) + ready.dodge, frame.py(low), frame.py(high)))
+        })
         .map(|(x, low, high)| (x, if low.is_finite() { low } else { below }, high))
         .collect();
     if ready.averaged || ready.series.interval == Interval::Band {
@@ -217,7 +256,8 @@ fn write_intervals(ready: &Ready<'_>, frame: &Frame, out: &mut String) {
 
 fn write_line(ready: &Ready<'_>, chart: &LineChart, frame: &Frame, out: &mut String) {
     let slot = ready.slot;
-    let positions: Vec<(f64, f64)> = ready.points.iter().map(|p| (frame.px(p.x), frame.py(p.y))).collect();
+    let positions: Vec<(f64, f64)> =
+        ready.points.iter().map(|p| (frame.px(p.x) + ready.dodge, frame.py(p.y))).collect();
     write_path(&format!("line s{}", slot % 8), &polyline(&positions), dash(slot), out);
     let visible = ready.points.len() <= MOST_MARKERS;
     let class = if visible { format!("mark s{}", slot % 8) } else { format!("hit s{}", slot % 8) };
@@ -242,7 +282,12 @@ fn tip(ready: &Ready<'_>, point: &Point, chart: &LineChart) -> String {
         lines.push(format!("{name}: {} to {}", chart.y.write(low), chart.y.write(high)));
     }
     if let Some(count) = point.observations {
-        lines.push(format!("observations: {}", number::count(count)));
+        let name = match ready.series.observations_name.as_str() {
+            _ if ready.averaged => "observations",
+            "" => "observations",
+            name => name,
+        };
+        lines.push(format!("{name}: {}", number::count(count)));
     }
     lines.join("\n")
 }

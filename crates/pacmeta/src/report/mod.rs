@@ -1,7 +1,7 @@
 //! The report: one HTML file that opens without a network, and charts as stand-alone SVG files.
 //!
-//! [`page`] draws a [`RunReport`], which is plain data. [`figure_svg`] draws one [`Chart`] for use elsewhere, such as a
-//! README. Both are functions of their argument alone: the same input gives the same bytes. Values that are not finite
+//! [`page`] draws a [`RunReport`], [`study_page`] a [`StudyReport`]; both are plain data. [`figure_svg`] draws one [`Chart`] for use elsewhere, such as a
+//! README. All are functions of their argument alone: the same input gives the same bytes. Values that are not finite
 //! are left out of drawings and counted in captions. All text is escaped. One figure serves light and dark screens and
 //! paper, since colours are CSS variables.
 
@@ -39,5 +39,5 @@ pub use results::{RunResults, Verdict};
 pub use scale::{Axis, AxisEnds, AxisKind, TickFormat};
 pub use study::{
     Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, StudyFigure, StudyReport,
-    StudySection, StudyTable,
+    StudySection, StudyTable, study_page,
 };

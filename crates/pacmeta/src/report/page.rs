@@ -30,7 +30,7 @@ const POLICY: &str =
 /// ```
 pub fn page(report: &RunReport) -> String {
     let title = if report.title.trim().is_empty() { "Report of a run" } else { report.title.trim() };
-    let mut main = header(report, title);
+    let mut main = header(title, &report.subtitle, &report.facts, report.command.as_deref());
     for section in [
         scores(report),
         predictions(report),
@@ -38,63 +38,73 @@ pub fn page(report: &RunReport) -> String {
         curve(report),
         calibration_section(report),
         bound(report),
-        notes(report),
-        files(report),
+        notes(&report.notes),
+        files(&report.files),
     ]
     .into_iter()
     .flatten()
     {
         main.push_str(&section);
     }
+    document(title, "", &main)
+}
+
+/// A complete document around the content of its main element; `style` comes on top of the styles of every page.
+pub(crate) fn document(title: &str, style: &str, main: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
          <meta name=\"color-scheme\" content=\"light dark\"/>\n<meta name=\"generator\" content=\"pacmeta\"/>\n\
-         <link rel=\"icon\" href=\"data:,\"/>\n<title>{}</title>\n<style>\n{FIGURE_STYLE}{PAGE_STYLE}</style>\n</head>\n\
+         <link rel=\"icon\" href=\"data:,\"/>\n<title>{}</title>\n<style>\n{FIGURE_STYLE}{PAGE_STYLE}{style}</style>\n</head>\n\
          <body>\n<main>\n{main}</main>\n<script>\n{PAGE_SCRIPT}</script>\n</body>\n</html>\n",
         escape(title)
     )
 }
 
-fn paragraph(text: &str, class: &str) -> String {
+pub(crate) fn paragraph(text: &str, class: &str) -> String {
     let text = text.trim();
     if text.is_empty() { String::new() } else { format!("<p class=\"{class}\">{}</p>\n", escape(text)) }
 }
 
-fn section(id: &str, heading: &str, body: &str) -> String {
+pub(crate) fn section(id: &str, heading: &str, body: &str) -> String {
     format!("<section id=\"{id}\">\n<h2>{}</h2>\n{body}</section>\n", escape(heading))
 }
 
-fn header(report: &RunReport, title: &str) -> String {
-    let mut out = format!("<header>\n<h1>{}</h1>\n{}", escape(title), paragraph(&report.subtitle, "lead"));
-    if !report.facts.is_empty() {
+pub(crate) fn header(
+    title: &str,
+    subtitle: &str,
+    facts: &[(String, String)],
+    command: Option<&str>,
+) -> String {
+    let mut out = format!("<header>\n<h1>{}</h1>\n{}", escape(title), paragraph(subtitle, "lead"));
+    if !facts.is_empty() {
         out.push_str("<dl class=\"facts\">");
-        for (name, value) in &report.facts {
+        for (name, value) in facts {
             out.push_str(&format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value)));
         }
         out.push_str("</dl>\n");
     }
-    if let Some(command) = &report.command {
+    if let Some(command) = command {
         out.push_str(&format!("<pre class=\"command\"><code>{}</code></pre>\n", escape(command)));
     }
     out + "</header>\n"
 }
 
 /// A figure; `class` is `full` (two drawings) or `panel` (one).
-struct Figure<'a> {
-    id: String,
-    chart: &'a Chart,
-    heading: &'a str,
-    caption: &'a str,
-    numbers: String,
-    class: &'a str,
-    legend: Legend,
+pub(crate) struct Figure<'a> {
+    pub(crate) id: String,
+    pub(crate) chart: &'a Chart,
+    pub(crate) heading: &'a str,
+    pub(crate) caption: &'a str,
+    pub(crate) numbers: String,
+    pub(crate) class: &'a str,
+    pub(crate) legend: Legend,
     /// The vertical range shared with figures beside it.
-    values: Option<(f64, f64)>,
+    pub(crate) values: Option<(f64, f64)>,
 }
 
-fn figure(figure: &Figure<'_>) -> String {
+pub(crate) fn figure(figure: &Figure<'_>) -> String {
     let render = |suffix: &str, width: f64| {
         let id = format!("{}{suffix}", figure.id);
         draw(figure.chart, &Place { width, id: &id, legend: figure.legend, values: figure.values })
@@ -171,7 +181,7 @@ fn scores(report: &RunReport) -> Option<String> {
     Some(section("scores", "Scores on target tasks", &(tables::scores(rows) + &caption)))
 }
 
-fn shared_legend(keys: &[Key]) -> String {
+pub(crate) fn shared_legend(keys: &[Key]) -> String {
     let mut out = String::from("<ul class=\"key\">");
     for key in keys {
         out.push_str(&format!(
@@ -338,25 +348,27 @@ fn bound(report: &RunReport) -> Option<String> {
     Some(section("bound-section", heading, &body))
 }
 
-fn notes(report: &RunReport) -> Option<String> {
-    if report.notes.is_empty() {
+pub(crate) fn notes(notes: &[String]) -> Option<String> {
+    if notes.is_empty() {
         return None;
     }
-    let items: String = report.notes.iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
+    let items: String = notes.iter().map(|note| format!("<li>{}</li>\n", escape(note))).collect();
     Some(section("notes", "Notes", &format!("<ul class=\"notes\">\n{items}</ul>\n")))
 }
 
-fn files(report: &RunReport) -> Option<String> {
-    if report.files.is_empty() {
+pub(crate) fn files(files: &[FileLink]) -> Option<String> {
+    if files.is_empty() {
         return None;
     }
-    let items: String = report
-        .files
+    let items: String = files
         .iter()
         .map(|file| {
             let name = escape(&file.name);
-            let name =
-                if may_link(file) { format!("<a href=\"{}\">{name}</a>", escape(&file.href)) } else { name };
+            let name = if may_link(&file.href) {
+                format!("<a href=\"{}\">{name}</a>", escape(&file.href))
+            } else {
+                name
+            };
             format!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(&file.what))
         })
         .collect();
@@ -364,8 +376,8 @@ fn files(report: &RunReport) -> Option<String> {
 }
 
 /// Relative addresses and plain schemes only: a report may be made from names that somebody else chose.
-fn may_link(file: &FileLink) -> bool {
-    let href = file.href.trim();
+pub(crate) fn may_link(href: &str) -> bool {
+    let href = href.trim();
     // Browsers ignore control characters and white space inside a scheme.
     if href.is_empty() || href.chars().any(|c| c.is_control()) {
         return false;

@@ -7,21 +7,21 @@ use super::{
 };
 
 /// Numbers that look random and are always the same.
-struct Noise(u64);
+pub(super) struct Noise(pub(super) u64);
 
 impl Noise {
-    fn uniform(&mut self) -> f64 {
+    pub(super) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 11) as f64) / (1u64 << 53) as f64
     }
 
-    fn normal(&mut self) -> f64 {
+    pub(super) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
 /// Posterior of a GP with mean `prior` and kernel 0.5 exp(-(x - x')^2 / (2 * 1.3^2)) at one input.
-fn posterior(x: f64, support: &[(f64, f64)], prior: impl Fn(f64) -> f64, noise: f64) -> GridPoint {
+pub(super) fn posterior(x: f64, support: &[(f64, f64)], prior: impl Fn(f64) -> f64, noise: f64) -> GridPoint {
     let kernel = |a: f64, b: f64| 0.5 * (-(a - b) * (a - b) / (2.0 * 1.69)).exp();
     let n = support.len();
     // Gauss-Jordan on [K + noise I | residual, k*].

@@ -161,7 +161,16 @@ impl Axis {
             (AxisKind::Log, AxisEnds::Data) => {
                 let mut ticks = log_ticks_around(low, high, most);
                 ticks.retain(|t| *t >= low * (1.0 - 1e-9) && *t <= high * (1.0 + 1e-9));
-                if ticks.len() < 2 { linear_ticks_within(low, high, most) } else { ticks }
+                if ticks.len() < 2 {
+                    ticks = linear_ticks_within(low, high, most);
+                    // Over many decades the first round number is zero, which has no place on this axis.
+                    ticks.retain(|t| *t > 0.0);
+                }
+                if ticks.len() < 2 {
+                    vec![low, (low.ln() * 0.5 + high.ln() * 0.5).exp(), high]
+                } else {
+                    ticks
+                }
             }
         };
         let (low, high) = match ends {
@@ -443,5 +452,9 @@ mod tests {
         assert!(scale.low < 3.0 && 3.0 < scale.high);
         assert!(Axis::new("y").scale([f64::NAN, f64::INFINITY].into_iter(), 6).is_none());
         assert!(Axis::new("y").log().scale([0.0, -1.0].into_iter(), 6).is_none());
+        // Ninety decades: no two multiples of the chosen step lie inside, and zero may not take their place.
+        let values = [2213095475695586175, 866636436684990809].map(f64::from_bits);
+        let wide = Axis::new("y").log().tight().scale(values.into_iter(), 6).unwrap();
+        assert!(wide.ticks.len() >= 2 && wide.ticks.iter().all(|t| wide.position(*t).is_finite()));
     }
 }

@@ -1,5 +1,6 @@
 //! A small writer of XML text: elements, attributes, escaping. No state beyond the string that grows.
 
+use std::f64::consts::FRAC_1_SQRT_2;
 use std::fmt::Write as _;
 
 /// `text` as it may stand in XML content and in quoted attributes. Characters that XML 1.0 forbids are replaced.
@@ -104,7 +105,7 @@ pub(crate) fn area(edges: &[(f64, f64, f64)]) -> String {
 /// Path data of the marker of a series: each slot its own shape, so that colour is never the only difference.
 pub(crate) fn marker(slot: usize, x: f64, y: f64, radius: f64) -> String {
     let r = radius;
-    let corners: &[(f64, f64)] = match slot % 6 {
+    let corners: &[(f64, f64)] = match slot % 8 {
         0 => {
             let [left, top, r, d] = [x - r, y, r, 2.0 * r].map(coordinate);
             return format!("M{left} {top}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z");
@@ -113,7 +114,31 @@ pub(crate) fn marker(slot: usize, x: f64, y: f64, radius: f64) -> String {
         2 => &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
         3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
         4 => &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
-        _ => &[(-1.2, -0.45), (1.2, -0.45), (1.2, 0.45), (-1.2, 0.45)],
+        5 => &[(-1.2, -0.45), (1.2, -0.45), (1.2, 0.45), (-1.2, 0.45)],
+        other => {
+            // A cross: upright for one slot, lying for the other.
+            let (arm, half) = (1.3, 0.42);
+            let upright = [
+                (-half, -arm),
+                (half, -arm),
+                (half, -half),
+                (arm, -half),
+                (arm, half),
+                (half, half),
+                (half, arm),
+                (-half, arm),
+                (-half, half),
+                (-arm, half),
+                (-arm, -half),
+                (-half, -half),
+            ];
+            let turn = |(dx, dy): (f64, f64)| match other {
+                6 => (dx, dy),
+                _ => ((dx - dy) * FRAC_1_SQRT_2, (dx + dy) * FRAC_1_SQRT_2),
+            };
+            let points = upright.map(turn).map(|(dx, dy)| (x + dx * r, y + dy * r));
+            return polyline(&points) + "Z";
+        }
     };
     let points: Vec<(f64, f64)> = corners.iter().map(|(dx, dy)| (x + dx * r, y + dy * r)).collect();
     polyline(&points) + "Z"
@@ -121,7 +146,7 @@ pub(crate) fn marker(slot: usize, x: f64, y: f64, radius: f64) -> String {
 
 /// Dash pattern of the line of a series.
 pub(crate) fn dash(slot: usize) -> &'static str {
-    ["none", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2"][slot % 6]
+    ["none", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "14 3 2 3 2 3", "4 5"][slot % 8]
 }
 
 /// A generous estimate of a text's width in the fonts the style sheet asks for.
@@ -188,7 +213,9 @@ mod tests {
     #[test]
     fn markers_differ_by_slot() {
         let shapes: std::collections::BTreeSet<String> =
-            (0..6).map(|slot| marker(slot, 5.0, 5.0, 3.0)).collect();
-        assert_eq!(shapes.len(), 6);
+            (0..8).map(|slot| marker(slot, 5.0, 5.0, 3.0)).collect();
+        assert_eq!(shapes.len(), 8);
+        let dashes: std::collections::BTreeSet<&str> = (0..8).map(dash).collect();
+        assert_eq!(dashes.len(), 8);
     }
 }

@@ -15,7 +15,7 @@ const MOST_ROWS: usize = 20;
 const SPARK: f64 = 150.0;
 
 /// A table from cells that are already escaped; the first column holds names.
-fn table(class: &str, caption: &str, head: &[String], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(class: &str, caption: &str, head: &[String], rows: &[Vec<String>]) -> String {
     labelled_table(class, caption, head, rows, &[])
 }
 
@@ -173,14 +173,14 @@ fn spark(row: &ScoreRow, scale: &Scale) -> String {
 }
 
 /// Indices of at most [`MOST_ROWS`] entries, evenly spread, first and last included.
-fn selection(length: usize) -> Vec<usize> {
+pub(crate) fn selection(length: usize) -> Vec<usize> {
     if length <= MOST_ROWS {
         return (0..length).collect();
     }
     (0..MOST_ROWS).map(|i| i * (length - 1) / (MOST_ROWS - 1)).collect()
 }
 
-fn selection_caption(length: usize) -> String {
+pub(crate) fn selection_caption(length: usize) -> String {
     if length <= MOST_ROWS {
         String::new()
     } else {
@@ -218,7 +218,7 @@ pub(crate) fn curve(series: &[CurveSeries], label: &str) -> String {
     out
 }
 
-fn brief_whole(value: f64) -> String {
+pub(crate) fn brief_whole(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e12 { fixed(value, 0) } else { brief(value) }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 
 /// Checks that `text` is well-formed XML as far as we write it: tags nest, attributes are quoted and not repeated,
 /// identifiers are unique, `&` starts an entity. Returns the names of all elements.
-fn well_formed(text: &str) -> Vec<String> {
+pub(super) fn well_formed(text: &str) -> Vec<String> {
     let mut open: Vec<String> = Vec::new();
     let mut seen = Vec::new();
     let mut ids = std::collections::BTreeSet::new();

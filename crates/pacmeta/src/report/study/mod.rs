@@ -2,8 +2,15 @@
 //! number formats of the page of a run.
 
 mod data;
+mod page;
+#[cfg(test)]
+mod sample;
+mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use data::{
     Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, StudyFigure, StudyReport,
     StudySection, StudyTable,
 };
+pub use page::study_page;
