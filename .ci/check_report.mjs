@@ -1,5 +1,6 @@
-// Opens a report in headless Chromium and checks what unit tests cannot: that a browser accepts it, loads nothing,
-// shows every figure, answers to hovering and to the keyboard, and fits a phone.
+// Opens the report of a run or of a study in headless Chromium and checks what unit tests cannot: that a browser
+// accepts it, loads nothing, shows every figure, answers to hovering and to the keyboard, fits a phone, keeps its text
+// readable against the background in both colour schemes, and that its contents lead somewhere.
 //
 //   node .ci/check_report.mjs report.html [--screenshots folder] [--figures curve,calibration,bound,prediction-1]
 //
@@ -118,6 +119,71 @@ function checkFigures(figures, expected, where) {
   }
 }
 
+/** What holds for the text around the figures: headings in order, links that lead somewhere, tables with headers. */
+const outline = () => {
+  const levels = [...document.querySelectorAll("h1, h2, h3, h4")].map((h) => Number(h.tagName[1]));
+  const targets = [...document.querySelectorAll('a[href^="#"]')].map((a) => a.getAttribute("href").slice(1));
+  const folded = [...document.querySelectorAll("details")];
+  for (const one of folded) one.open = true;
+  const tables = [...document.querySelectorAll("table")];
+  const found = {
+    titles: levels.filter((l) => l === 1).length,
+    skipped: levels.some((l, i) => i > 0 && l > levels[i - 1] + 1),
+    lost: targets.filter((id) => document.getElementById(id) === null),
+    bare: tables.filter((t) => [...t.querySelectorAll("th")].length === 0 || t.querySelector("th:not([scope])")).length,
+    // Wide tables scroll in a box of their own, folded ones too.
+    overflow: document.documentElement.scrollWidth - innerWidth,
+    verdicts: [...document.querySelectorAll(".verdict")].filter((v) => !v.querySelector("svg path") || !v.textContent.trim()).length,
+  };
+  for (const one of folded) one.open = false;
+  return found;
+};
+
+function checkOutline(found, where) {
+  check(found.titles === 1 && !found.skipped, `${where}: headings skip a level, or there is not one title`);
+  check(found.lost.length === 0, `${where}: links lead nowhere: ${found.lost}`);
+  check(found.bare === 0, `${where}: ${found.bare} tables without proper headers`);
+  check(found.overflow <= 0, `${where}: with folded tables open the page is ${found.overflow} px wider than the screen`);
+  check(found.verdicts === 0, `${where}: ${found.verdicts} verdicts without a word or a shape`);
+}
+
+/** Texts whose contrast with what lies behind them is below 4.5, the limit for people with low vision. */
+const pale = () => {
+  const parse = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
+  const light = ([r, g, b]) => {
+    const part = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(e).backgroundColor);
+      if (a > 0.5) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const out = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim());
+    // Values inside bars stand on the colour of a series; they are compared with it below.
+    if (!own || element.getBoundingClientRect().width === 0 || element.closest("script, style, desc, .inside, .tip")) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [light(parse(element instanceof SVGElement ? style.fill : style.color)), light(behind(element))];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (contrast < 4.5) out.push(`${element.textContent.trim().slice(0, 30)} (${contrast.toFixed(2)})`);
+  }
+  const probe = document.createElement("span");
+  document.body.append(probe);
+  const paper = light(parse(getComputedStyle(document.documentElement).backgroundColor));
+  for (let slot = 0; slot < 8; slot += 1) {
+    probe.className = `s${slot}`;
+    const series = light(parse(getComputedStyle(probe).color));
+    const contrast = (Math.max(series, paper) + 0.05) / (Math.min(series, paper) + 0.05);
+    if (contrast < 4.5) out.push(`series ${slot} (${contrast.toFixed(2)})`);
+  }
+  probe.remove();
+  return out;
+};
+
 async function checkTips(page, where) {
   const svgs = await page.locator("figure svg.chart:visible").all();
   for (const svg of svgs) {
@@ -163,7 +229,9 @@ async function main() {
   const views = [
     { name: "light", viewport: { width: 1100, height: 900 }, colorScheme: "light" },
     { name: "dark", viewport: { width: 1100, height: 900 }, colorScheme: "dark" },
+    { name: "wide", viewport: { width: 1400, height: 900 }, colorScheme: "light" },
     { name: "narrow", viewport: { width: 360, height: 740 }, colorScheme: "light", deviceScaleFactor: 2 },
+    { name: "smallest", viewport: { width: 320, height: 568 }, colorScheme: "dark" },
     { name: "no-script", viewport: { width: 700, height: 900 }, colorScheme: "light", javaScriptEnabled: false },
   ];
   const isFigure = file.endsWith(".svg");
@@ -181,6 +249,9 @@ async function main() {
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         check(overflow <= 0, `${name}: the page is ${overflow} px wider than the screen`);
         if (scripted) {
+          checkOutline(await page.evaluate(outline), name);
+          const faint = await page.evaluate(pale);
+          check(faint.length === 0, `${name}: too little contrast: ${faint.slice(0, 5).join(", ")}`);
           checkFigures(await page.evaluate(measure), figures, name);
           await checkTips(page, name);
         } else {

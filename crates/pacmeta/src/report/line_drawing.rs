@@ -115,9 +115,7 @@ pub(crate) fn draw(chart: &LineChart, place: &Place<'_>) -> Drawing {
         return Drawing::empty(place, &chart.title, remarks);
     };
     drop(drawable);
-    if dodge(&mut ready, &frame) {
-        remarks.push("Points at the same place are drawn side by side.".to_owned());
-    }
+    dodge(&mut ready, &frame);
     let drawable: Vec<&Ready<'_>> = ready.iter().filter(|r| !r.points.is_empty()).collect();
 
     let mut marks = String::new();
@@ -146,8 +144,8 @@ pub(crate) fn draw(chart: &LineChart, place: &Place<'_>) -> Drawing {
     }
 }
 
-/// Shifts series with error bars apart where they share places; says whether it did.
-fn dodge(ready: &mut [Ready<'_>], frame: &Frame) -> bool {
+/// Shifts series with error bars apart where they share places and there is room.
+fn dodge(ready: &mut [Ready<'_>], frame: &Frame) {
     let barred = |r: &Ready<'_>| {
         !r.averaged && r.series.interval == Interval::Bars && r.points.iter().any(|p| p.interval.is_some())
     };
@@ -162,12 +160,11 @@ fn dodge(ready: &mut [Ready<'_>], frame: &Frame) -> bool {
     // All bars of one place take at most half of the way to the next.
     let step = (0.5 * gap / count.max(1) as f64).min(WIDEST_DODGE);
     if count < 2 || !shared || step < 0.75 {
-        return false;
+        return;
     }
     for (index, series) in ready.iter_mut().filter(|r| barred(r)).enumerate() {
         series.dodge = step * (index as f64 - 0.5 * (count - 1) as f64);
     }
-    true
 }
 
 /// Mean of a run of points, with the range of their values.

@@ -11,7 +11,7 @@ use super::number;
 const LARGEST: f64 = 1e300;
 
 /// Room beside the outermost of the caller's own ticks, as a part of the axis.
-const MARGIN: f64 = 0.04;
+const MARGIN: f64 = 0.05;
 
 /// How values become positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

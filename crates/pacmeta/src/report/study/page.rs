@@ -129,8 +129,8 @@ fn section(section: &StudySection, id: &str, names: &mut Names) -> String {
 }
 
 /// The caption with what stands behind the points.
-fn caption(figure: &StudyFigure) -> String {
-    format!("{} {}", figure.caption.trim(), tables::evidence(&figure.chart)).trim().to_owned()
+fn caption(figure: &StudyFigure, evidence: &str) -> String {
+    format!("{} {evidence}", figure.caption.trim()).trim().to_owned()
 }
 
 fn single(figure: &StudyFigure, names: &mut Names) -> String {
@@ -143,7 +143,7 @@ fn single(figure: &StudyFigure, names: &mut Names) -> String {
         id: names.take(&figure.id, "figure"),
         chart: &figure.chart,
         heading: figure.heading.trim(),
-        caption: &caption(figure),
+        caption: &caption(figure, &tables::evidence(&figure.chart)),
         numbers: tables::numbers(&figure.chart),
         // As high as wide and across the page would fill a screen.
         class: if square { "panel" } else { "full" },
@@ -156,7 +156,9 @@ fn panels(figures: &[StudyFigure], names: &mut Names) -> String {
     if figures.is_empty() {
         return String::new();
     }
-    let mut out = String::from("<div class=\"group\">\n");
+    // Three in a row where that leaves no gap that two in a row would fill.
+    let class = if figures.len() == 3 || figures.len() > 4 { "group three" } else { "group" };
+    let mut out = format!("<div class=\"{class}\">\n");
     let keys = common_keys(figures);
     let legend = match &keys {
         Some(keys) => {
@@ -167,15 +169,19 @@ fn panels(figures: &[StudyFigure], names: &mut Names) -> String {
         }
         None => Legend::Shown,
     };
-    // Three in a row where that leaves no gap that two in a row would fill.
-    let rows = if figures.len() == 3 || figures.len() > 4 { "panels three" } else { "panels" };
-    out.push_str(&format!("<div class=\"{rows}\">\n"));
-    for figure in figures {
+    // What holds for all panels is said once.
+    let evidence: Vec<String> = figures.iter().map(|f| tables::evidence(&f.chart)).collect();
+    let shared = figures.len() > 1 && evidence.iter().all(|e| *e == evidence[0]);
+    if shared {
+        out.push_str(&paragraph(&evidence[0], "caption"));
+    }
+    out.push_str("<div class=\"panels\">\n");
+    for (figure, evidence) in figures.iter().zip(&evidence) {
         out.push_str(&page::figure(&Figure {
             id: names.take(&figure.id, "figure"),
             chart: &figure.chart,
             heading: figure.heading.trim(),
-            caption: &caption(figure),
+            caption: &caption(figure, if shared { "" } else { evidence }),
             numbers: tables::numbers(&figure.chart),
             class: "panel",
             legend,

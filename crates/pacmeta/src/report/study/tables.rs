@@ -4,7 +4,7 @@ use super::super::bars;
 use super::super::calibration;
 use super::super::chart::Chart;
 use super::super::data::PriorPanel;
-use super::super::line::{LineChart, Point};
+use super::super::line::{Interval, LineChart, Point, Series};
 use super::super::number::{self, brief, fixed};
 use super::super::page::may_link;
 use super::super::scale::Axis;
@@ -15,10 +15,13 @@ use super::super::tables::{
 use super::data::{Cell, CellValue, Column, ColumnKind, StudyTable};
 
 const MISSING: &str = "<span class=\"none\">–<span class=\"hide\">missing</span></span>";
+/// Tables of more columns may be broader than the text.
+const BROAD: usize = 6;
 
 /// A table of the study as its author gave it; `id` is the name that links use.
 pub(crate) fn table(table: &StudyTable, id: &str) -> String {
-    let mut out = format!("<div class=\"table\" id=\"{id}\">\n");
+    let class = if table.columns.len() > BROAD { "table broad" } else { "table" };
+    let mut out = format!("<div class=\"{class}\" id=\"{id}\">\n");
     let heading = table.heading.trim();
     // A box that scrolls must have a name, for it can take the keyboard's focus.
     let named = if heading.is_empty() {
@@ -30,12 +33,12 @@ pub(crate) fn table(table: &StudyTable, id: &str) -> String {
     out.push_str(&format!(
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" {named}><table class=\"study\">"
     ));
-    let formats: Vec<Format> = (0..table.columns.len()).map(|index| Format::of(&table.rows, index)).collect();
+    let usual = usual_count(&table.rows);
+    let formats: Vec<Format> =
+        (0..table.columns.len()).map(|index| Format::of(&table.rows, index, usual)).collect();
     out.push_str("<thead><tr>");
-    for (column, format) in table.columns.iter().zip(&formats) {
-        let about = format.heading().map(|text| format!(" <small>{text}</small>")).unwrap_or_default();
-        let class = alignment(column);
-        out.push_str(&format!("<th scope=\"col\"{class}>{}{about}</th>", escape(&column.name)));
+    for column in &table.columns {
+        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", alignment(column), escape(&column.name)));
     }
     out.push_str("</tr></thead><tbody>\n");
     let absent = Cell::missing();
@@ -53,7 +56,7 @@ pub(crate) fn table(table: &StudyTable, id: &str) -> String {
     }
     out.push_str("</tbody></table></div>\n");
     let mut caption = escape(table.caption.trim());
-    if let Some(remark) = remark(table) {
+    if let Some(remark) = remark(table, usual) {
         caption.push_str(&format!(" {remark}"));
     }
     if let Some(href) = table.csv.as_deref().filter(|href| may_link(href)) {
@@ -66,7 +69,7 @@ pub(crate) fn table(table: &StudyTable, id: &str) -> String {
 }
 
 /// What a reader of the table must know beyond the caption.
-fn remark(table: &StudyTable) -> Option<String> {
+fn remark(table: &StudyTable, usual: Option<usize>) -> Option<String> {
     let cells = || table.rows.iter().flatten();
     let lost = cells()
         .filter(|cell| match cell.value {
@@ -75,6 +78,11 @@ fn remark(table: &StudyTable) -> Option<String> {
         })
         .count();
     let mut remarks = Vec::new();
+    if let Some(usual) = usual {
+        let uneven = counts(&table.rows).any(|count| count != usual);
+        let unless = if uneven { " unless a cell says otherwise" } else { "" };
+        remarks.push(format!("After ± stands the standard error; n = {}{unless}.", number::count(usual)));
+    }
     if cells().any(|cell| cell.best) {
         remarks.push("A star marks the best.".to_owned());
     }
@@ -93,29 +101,39 @@ fn alignment(column: &Column) -> &'static str {
     }
 }
 
+/// The counts behind all estimates of a table.
+fn counts(rows: &[Vec<Cell>]) -> impl Iterator<Item = usize> {
+    rows.iter().flatten().filter_map(|cell| match cell.value {
+        CellValue::Estimate { observations, .. } => Some(observations),
+        CellValue::Text(_) | CellValue::Number(_) | CellValue::Missing => None,
+    })
+}
+
+/// The count that most estimates have: it is said once, and only other counts stand in their cells.
+fn usual_count(rows: &[Vec<Cell>]) -> Option<usize> {
+    let how_often = |wanted: usize| counts(rows).filter(|count| *count == wanted).count();
+    counts(rows).max_by_key(|count| (how_often(*count), *count))
+}
+
 /// How the numbers of one column are written, so that they can be compared down the column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Format {
     /// Shared decimals; `None` where magnitudes differ too much for that.
     decimals: Option<usize>,
-    /// The count behind every estimate, if it is the same.
-    observations: Option<usize>,
-    estimates: bool,
+    /// The count that need not be written.
+    usual: Option<usize>,
 }
 
 impl Format {
-    fn of(rows: &[Vec<Cell>], index: usize) -> Self {
-        let cells = || rows.iter().filter_map(|row| row.get(index));
+    fn of(rows: &[Vec<Cell>], index: usize, usual: Option<usize>) -> Self {
         let mut errors = Vec::new();
         let mut values = Vec::new();
-        let mut counts = Vec::new();
-        for cell in cells() {
+        for cell in rows.iter().filter_map(|row| row.get(index)) {
             match cell.value {
                 CellValue::Number(value) => values.push(value),
-                CellValue::Estimate { value, standard_error, observations } => {
+                CellValue::Estimate { value, standard_error, .. } => {
                     values.push(value);
                     errors.push(standard_error);
-                    counts.push(observations);
                 }
                 CellValue::Text(_) | CellValue::Missing => {}
             }
@@ -126,13 +144,7 @@ impl Format {
         } else {
             Some(number::decimals_for(errors.iter().copied()))
         };
-        let same = counts.first().copied().filter(|first| counts.iter().all(|count| count == first));
-        Self { decimals, observations: same, estimates: !errors.is_empty() }
-    }
-
-    fn heading(&self) -> Option<String> {
-        let count = self.observations.map(|n| format!(", n = {}", number::count(n))).unwrap_or_default();
-        self.estimates.then(|| format!("± standard error{count}"))
+        Self { decimals, usual }
     }
 
     fn write(&self, value: f64) -> String {
@@ -162,9 +174,10 @@ fn write_cell(cell: &Cell, format: &Format) -> String {
         CellValue::Estimate { value, standard_error, observations } if value.is_finite() => {
             let error =
                 if standard_error.is_finite() { format.write(*standard_error) } else { "?".to_owned() };
-            let count = match format.observations {
-                Some(_) => String::new(),
-                None => format!(" <small class=\"count\">n = {}</small>", number::count(*observations)),
+            let count = if format.usual == Some(*observations) {
+                String::new()
+            } else {
+                format!(" <small class=\"count\">n = {}</small>", number::count(*observations))
             };
             format!("{} <small>± {error}</small>{count}", format.write(*value))
         }
@@ -336,6 +349,10 @@ pub(crate) fn evidence(chart: &Chart) -> String {
             format!("{} to {}", number::count(*least), number::count(*most))
         };
         out.push(format!("Behind each point: {range} {what}."));
+    }
+    let barred = |s: &&Series| s.interval == Interval::Bars && s.points.iter().any(|p| p.interval.is_some());
+    if chart.series.iter().filter(barred).count() > 1 {
+        out.push("Points that share a place are drawn side by side where there is room.".to_owned());
     }
     out.join(" ")
 }

@@ -201,20 +201,20 @@ fn cells_are_written_for_comparison_down_the_column() {
     let table = StudyTable { columns, rows, ..StudyTable::default() };
     let html = study_page(&one_section(StudySection::new("s", "S").with(table.clone())));
     well_formed(&html);
-    assert!(
-        html.contains("<th scope=\"col\" class=\"figures\">e <small>± standard error, n = 10</small></th>")
-    );
+    assert!(html.contains("<th scope=\"col\" class=\"figures\">e</th>"));
+    assert!(html.contains("After ± stands the standard error; n = 10. A star marks the best."));
     assert!(html.contains("<th scope=\"row\" class=\"words\">a &lt;b&gt;</th>"));
     assert!(html.contains("<strong>0.346 <small>± 0.012</small></strong>"));
     assert!(html.contains(">12,000<") && html.contains(">7<") && html.contains(">1.00×10⁻⁹<"));
     assert_eq!(html.matches(">missing<").count(), 4, "NaN, missing, infinity, and a row that is too short");
     assert!(html.contains("2 values that are not finite are shown as missing."));
-    // Different counts are told cell by cell.
+    // Only counts that differ from the usual one are told cell by cell.
     let mut uneven = table;
-    uneven.rows[1][1] = Cell::estimate(0.5, 0.02, 9);
+    uneven.rows[1][1] = Cell::estimate(0.5, 0.02, 10);
+    uneven.rows[2][1] = Cell::estimate(0.5, 0.02, 9);
     let html = study_page(&one_section(StudySection::new("s", "S").with(uneven)));
-    assert!(html.contains("n = 9</small>") && html.contains("n = 10</small></strong>"));
-    assert!(html.contains("± standard error</small></th>"));
+    assert!(html.contains("<small>± 0.020</small> <small class=\"count\">n = 9</small>"));
+    assert!(html.contains("n = 10 unless a cell says otherwise.") && !html.contains("n = 10</small>"));
 }
 
 #[test]
@@ -264,13 +264,17 @@ fn error_bars_at_one_place_stand_side_by_side() {
     let places: Vec<f64> = (0..5).map(|i| marker_starts(&svg, 0)[i].0).collect();
     let gap = places.windows(2).map(|w| w[1] - w[0]).fold(f64::INFINITY, f64::min);
     assert!(bars[7] - bars[0] < 0.5 * gap, "bars of one place keep clear of the next");
-    assert!(svg.contains("Points at the same place are drawn side by side."));
     // Without intervals nothing moves.
     let plain = LineChart::new("t", Axis::new("x"), Axis::new("y"))
         .with(Series::new("a", SIZES.map(|m| Point::new(m, 1.0))))
         .with(Series::new("b", SIZES.map(|m| Point::new(m, 1.0))));
     let svg = figure_svg(&plain.into());
-    assert!(!svg.contains("side by side"));
+    let (round, square) = (marker_starts(&svg, 0), marker_starts(&svg, 1));
+    // A circle's path starts 3.6 left of its centre, a square's 3.24.
+    assert!(
+        round.iter().zip(&square).all(|(a, b)| (a.0 + 3.6 - b.0 - 3.24).abs() < 0.03),
+        "{round:?} {square:?}"
+    );
 }
 
 #[test]
@@ -330,6 +334,9 @@ fn captions_say_what_stands_behind_points() {
         "{caption:.300}"
     );
     assert!(figure(&html, "errors-all").contains("models: 40"), "hover texts count models");
+    // Panels that have this in common say it once.
+    assert!(!figure(&html, "errors-5").contains("Behind each point"));
+    assert_eq!(html.matches("Behind each point: 40 models.").count(), 2);
     let uneven = [Point::new(1.0, 1.0).observations(8), Point::new(2.0, 1.0).observations(10)];
     let chart = LineChart::new("t", Axis::new("x"), Axis::new("y"))
         .with(Series::new("a", uneven))
