@@ -1,6 +1,7 @@
 //! What is seen of a study while it goes on: one bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ pub(crate) struct StudyProgress {
     start: Instant,
     /// When the last line appeared, and how many failures were told.
     told: Mutex<(Instant, usize)>,
+    models: AtomicUsize,
 }
 
 impl StudyProgress {
@@ -37,7 +39,18 @@ impl StudyProgress {
             ProgressBar::hidden()
         };
         interrupt::enter_loop();
-        Self { verbosity, bar, start: Instant::now(), told: Mutex::new((Instant::now(), 0)) }
+        Self {
+            verbosity,
+            bar,
+            start: Instant::now(),
+            told: Mutex::new((Instant::now(), 0)),
+            models: AtomicUsize::new(0),
+        }
+    }
+
+    /// Models that were finished while this was watching.
+    pub(crate) fn finished_models(&self) -> usize {
+        self.models.load(Ordering::SeqCst)
     }
 
     fn state(&self, progress: &Progress) -> String {
@@ -76,6 +89,7 @@ impl StudyObserver for StudyProgress {
     }
 
     fn finished(&self, label: &str, failure: Option<&str>, progress: &Progress) {
+        self.models.store(progress.done, Ordering::SeqCst);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = failure {
             told.1 += 1;

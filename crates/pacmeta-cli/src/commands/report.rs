@@ -4,12 +4,16 @@ use pacmeta::Result;
 use pacmeta::report::RunResults;
 use serde_json::json;
 
+use super::reproduce::report_of_study;
 use super::scores::run_json;
 use super::train::rewrite_report;
 use crate::arguments::Report;
 use crate::output::{print, print_json};
 
 pub(crate) fn run(arguments: &Report) -> Result<()> {
+    if report_of_study(&arguments.run, arguments.json)? {
+        return Ok(());
+    }
     let results = RunResults::read(&arguments.run)?;
     let path = rewrite_report(&results, &arguments.run)?;
     if arguments.json {

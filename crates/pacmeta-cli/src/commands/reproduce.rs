@@ -1,16 +1,25 @@
-//! `pacmeta reproduce`.
+//! `pacmeta reproduce`, and what `pacmeta report` does for the folder of a study.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use pacmeta::Result;
-use pacmeta::studies::sinusoid::{Plan, Preset, SinusoidSpec};
-use pacmeta::studies::{Failures, Records, Session, Spec, StudyFolder, runner};
+use pacmeta::learners::TargetTemperature;
+use pacmeta::report::{figure_svg, study_page};
+use pacmeta::studies::claims::{Claim, Verdict};
+use pacmeta::studies::sinusoid::{
+    Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
+};
+use pacmeta::studies::{Failures, Records, Session, Spec, StoredPlan, StudyFolder, runner};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use serde_json::{Value, json};
 
+use super::scores::wrapped;
 use crate::arguments::{PresetName, Reproduce, StudyName};
-use crate::output::{command_line, warn};
+use crate::output::{bold, command_line, print, print_json, warn};
 use crate::progress::Verbosity;
 use crate::study_progress::StudyProgress;
+use crate::table::{Table, with_error};
 
 pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
     match arguments.study {
@@ -43,15 +52,94 @@ fn sinusoid(arguments: &Reproduce) -> Result<()> {
     }
     let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let failures = if arguments.retry_failed { Failures::Retry } else { Failures::Keep };
-    let (start, before) = (Instant::now(), records.len());
+    let start = Instant::now();
     let progress = StudyProgress::new(verbosity);
     let outcome = runner::run(&plan.specs(), &mut records, failures, &progress);
+    let models = progress.finished_models();
     drop(progress);
-    folder.remember(Session {
-        models: records.len() - before,
-        seconds: start.elapsed().as_secs_f64(),
-        threads: rayon::current_num_threads(),
-    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    folder.remember(Session { models, seconds, threads: rayon::current_num_threads() })?;
     outcome?;
-    Ok(())
+    show(&out, arguments.json)
+}
+
+/// Draws the report of the study in a folder anew, from its record alone; false if the folder is no study's.
+pub(super) fn report_of_study(folder: &Path, as_json: bool) -> Result<bool> {
+    let Some(stored) = StoredPlan::read(folder)? else { return Ok(false) };
+    if stored.study != SinusoidSpec::STUDY {
+        return Err(Error::input(folder.display(), format!("holds the unknown study `{}`", stored.study)));
+    }
+    show(folder, as_json)?;
+    Ok(true)
+}
+
+/// Writes page and numbers, and prints the conclusions.
+fn show(folder: &Path, as_json: bool) -> Result<()> {
+    let Some(stored) = StoredPlan::read(folder)? else {
+        return Err(Error::input(folder.display(), "is no study's folder"));
+    };
+    let plan: Plan = stored.plan(folder)?;
+    let records = Records::<SinusoidSpec>::read(folder)?;
+    let analysis = Analysis::new(&plan, &records)?;
+    for file in numbers(&analysis)? {
+        write_atomically(folder.join(file.name), file.content.as_bytes())?;
+    }
+    write_atomically(folder.join("errors.svg"), figure_svg(&main_chart(&analysis).into()).as_bytes())?;
+    let page = folder.join("report.html");
+    let html = study_page(&report(&analysis, &stored.command, &stored.history)?);
+    write_atomically(&page, html.as_bytes())?;
+    let claims = claims(&analysis);
+    if as_json {
+        return print_json(&conclusions(&analysis, &claims, &page));
+    }
+    print(&in_words(&analysis, &claims, &page))
+}
+
+fn conclusions(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> Value {
+    let (done, failed, total) = analysis.counts();
+    let errors: Vec<Value> = StudyMethod::ALL
+        .into_iter()
+        .flat_map(|method| analysis.curve(method, TargetTemperature::PerExample))
+        .map(|point| json!(point))
+        .collect();
+    json!({
+        "pieces": total,
+        "done": done,
+        "failed": failed,
+        "errors": errors,
+        "claims": claims,
+        "report": page.display().to_string(),
+    })
+}
+
+fn in_words(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> String {
+    let (done, failed, total) = analysis.counts();
+    let mut text = format!("{done} of {total} pieces recorded, {failed} failed\n\n");
+    text.push_str(&bold("RMSE on held-out target tasks, mean ± standard error over models"));
+    text.push('\n');
+    let sizes = &analysis.plan.examples;
+    let header =
+        std::iter::once(String::new()).chain(sizes.iter().map(|examples| format!("m_i = {examples}")));
+    let mut table = Table::new(header);
+    for method in StudyMethod::ALL {
+        let cells = sizes.iter().map(|examples| {
+            let point = analysis.method(method, *examples, TargetTemperature::PerExample);
+            point
+                .and_then(|point| Some(with_error(point.test.mean?, point.test.standard_error)))
+                .unwrap_or_else(|| "-".to_owned())
+        });
+        table.row(std::iter::once(method.name().to_owned()).chain(cells));
+    }
+    text.push_str(&table.render());
+    text.push_str(&format!("\n{}\n", bold("The paper's claims on these numbers")));
+    for claim in claims {
+        let verdict = match claim.verdict {
+            Verdict::Supported => "supported",
+            Verdict::NotSupported => "not supported",
+            Verdict::Undecided => "undecided",
+        };
+        text.push_str(&format!("  {verdict:<13}  {}", wrapped(&claim.statement, "                 ")));
+    }
+    text.push_str(&format!("\nreport   {}\n", page.display()));
+    text
 }

@@ -1,0 +1,250 @@
+//! The study's report: what was run, the paper's figures in its order, its claims, and the numbers.
+
+use super::analysis::{Analysis, FOLDS};
+use super::claims::claims;
+use super::model::{DELTA, EVALUATIONS};
+use super::preset::{Plan, Preset};
+use super::spec::{OBSERVED_TASKS, QUERY, SUPPORT, StudyMethod, TARGET_TASKS};
+use super::{figures, tables};
+use crate::error::Result;
+use crate::report::{
+    Block, Cell, ClaimRow, ClaimVerdict, Column, FileLink, StudyReport, StudySection, StudyTable,
+};
+use crate::studies::claims::{Claim, Verdict};
+use crate::studies::folder::Session;
+
+/// The report of the study as far as it is recorded.
+///
+/// # Errors
+/// When a gap cannot be computed.
+pub fn report(analysis: &Analysis<'_>, command: &str, history: &[Session]) -> Result<StudyReport> {
+    Ok(StudyReport {
+        title: "The Sinusoid study".to_owned(),
+        subtitle: subtitle(analysis),
+        command: Some(command.to_owned()),
+        facts: facts(analysis, history),
+        sections: sections(analysis)?,
+        notes: notes(analysis),
+        files: files(),
+    })
+}
+
+fn subtitle(analysis: &Analysis<'_>) -> String {
+    let plan = analysis.plan;
+    let (done, failed, total) = analysis.counts();
+    let scope = match plan.preset {
+        Preset::Paper => "The regression study of the paper on its whole grid",
+        Preset::Quick => {
+            "A small part of the paper's regression study: fewer sets, seeds, settings and iterations than the paper, as listed \
+                          below, so expect wide error bars and undecided claims"
+        }
+    };
+    let state = if done + failed < total {
+        format!(" So far {} of {total} pieces are recorded; the same command continues.", done + failed)
+    } else {
+        String::new()
+    };
+    format!(
+        "{scope}. Priors are learned from {OBSERVED_TASKS} sinusoid tasks of m_i examples, adapted to {SUPPORT} examples of each of \
+         {TARGET_TASKS} target tasks, and scored on {QUERY} others; {} models a setting ({} meta-training sets times {} seeds), {} \
+         iterations each; settings are chosen by {FOLDS}-fold cross-validation over the target tasks.{state}",
+        plan.data_sets * plan.seeds,
+        plan.data_sets,
+        plan.seeds,
+        plan.iterations,
+    )
+}
+
+fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let (done, failed, total) = analysis.counts();
+    let clock: f64 = history.iter().map(|session| session.seconds).sum();
+    let threads = history.iter().map(|session| session.threads).max().unwrap_or(0);
+    let mut facts = vec![
+        fact("Preset", analysis.plan.preset.to_string()),
+        fact("Pieces recorded", format!("{done} of {total}, {failed} failed")),
+    ];
+    if clock > 0.0 {
+        let calls = if history.len() == 1 { "1 call".to_owned() } else { format!("{} calls", history.len()) };
+        facts.push(fact(
+            "Time by the clock",
+            format!("{} in {calls}, up to {threads} threads", duration(clock)),
+        ));
+    }
+    facts.push(fact("Sum over models", duration(analysis.seconds())));
+    facts.push(fact("Version", env!("CARGO_PKG_VERSION").to_owned()));
+    facts
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+fn list<T: ToString>(values: &[T]) -> String {
+    values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What was run, exactly; where the preset is smaller than the paper, what the paper has.
+fn run_table(plan: &Plan) -> StudyTable {
+    let paper = Plan::new(Preset::Paper);
+    let models = |plan: &Plan, method: StudyMethod| {
+        plan.settings(method).len() as u64 * plan.examples.len() as u64 * plan.data_sets * plan.seeds
+    };
+    let mut rows: Vec<(String, String, String)> = vec![
+        ("m_i".to_owned(), list(&plan.examples), list(&paper.examples)),
+        (
+            "beta/m_i (PACOH, PACMAML, Reptile)".to_owned(),
+            list(&plan.beta_per_example),
+            list(&paper.beta_per_example),
+        ),
+        ("alpha/beta (PACMAML)".to_owned(), list(&plan.alpha_over_beta), list(&paper.alpha_over_beta)),
+        (
+            "inner rates (MAML, FOMAML, fine-tuning)".to_owned(),
+            list(&plan.inner_rates),
+            list(&paper.inner_rates),
+        ),
+        ("inner steps (MAML, FOMAML)".to_owned(), list(&plan.inner_steps), list(&paper.inner_steps)),
+        ("meta-training sets".to_owned(), plan.data_sets.to_string(), paper.data_sets.to_string()),
+        ("seeds for each".to_owned(), plan.seeds.to_string(), paper.seeds.to_string()),
+        ("iterations".to_owned(), plan.iterations.to_string(), paper.iterations.to_string()),
+    ];
+    for method in StudyMethod::ALL.into_iter().filter(|method| *method != StudyMethod::PlainGp) {
+        let counted = |plan: &Plan| models(plan, method).to_string();
+        rows.push((format!("models of {}", method.name()), counted(plan), counted(&paper)));
+    }
+    StudyTable {
+        id: "run".to_owned(),
+        heading: String::new(),
+        columns: vec![Column::text("what"), Column::text("this run"), Column::text("preset paper")],
+        rows: rows.into_iter().map(|(what, run, paper)| [what, run, paper].map(Cell::text).into()).collect(),
+        caption: "The paper gives the grids of PACOH and PACMAML; those of inner rates and steps are ours, as it says only that they were \
+                  chosen in the same way."
+            .to_owned(),
+        csv: None,
+    }
+}
+
+fn claim_rows(claims: &[Claim]) -> Vec<ClaimRow> {
+    claims
+        .iter()
+        .map(|claim| ClaimRow {
+            statement: claim.statement.clone(),
+            test: claim.test.clone(),
+            effect: claim.effect.unwrap_or(f64::NAN),
+            standard_error: claim.standard_error,
+            observations: claim.observations,
+            verdict: match claim.verdict {
+                Verdict::Supported => ClaimVerdict::Supported,
+                Verdict::NotSupported => ClaimVerdict::NotSupported,
+                Verdict::Undecided => ClaimVerdict::Undecided,
+            },
+            detail: claim.detail.clone(),
+        })
+        .collect()
+}
+
+fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
+    let claims = claims(analysis);
+    let mut bounds = StudySection::new("bounds", "Bounds against m_i (Theorems 2, 3 and 4)");
+    bounds.blocks.extend(figures::theorems(analysis).map(Block::Figure));
+    let mut sections = vec![
+        StudySection::new("run-section", "What was run").with(run_table(analysis.plan)),
+        StudySection::new("claims", "The paper's claims")
+            .paragraph(
+                "Each claim is tested on this run's numbers: paired differences over meta-training sets and target tasks, one-sided at 5%. \
+                 Supported: the data would be surprising if the claim were false. Not supported: surprising if it were true. Undecided: \
+                 neither.",
+            )
+            .with(claim_rows(&claims)),
+        bounds,
+        StudySection::new("generalisation", "Generalisation error against m_i")
+            .with(figures::errors(analysis))
+            .with(tables::errors(analysis)),
+        StudySection::new("validation", "Validation and test error")
+            .paragraph(format!(
+                "Settings are chosen on three quarters of the target tasks and scored on the rest, in turn. Lowest during training looks at \
+                 the test tasks {EVALUATIONS} times and keeps the best."
+            ))
+            .with(figures::validation(analysis, &[StudyMethod::Pacoh, StudyMethod::Pacmaml], "validation"))
+            .with(figures::temperatures(analysis))
+            .with(tables::quality(analysis)),
+        StudySection::new("dependence", "Dependence on beta and alpha")
+            .with(figures::dependence(analysis))
+            .with(tables::chosen(analysis)),
+        StudySection::new("terms-pacoh", "Terms of PACOH's bound")
+            .paragraph(format!(
+                "Means over models, delta = {DELTA}. Psi terms are the same for all m_i when beta/m_i is held, and left out as in the paper."
+            ))
+            .with(figures::terms(analysis, StudyMethod::Pacoh))
+            .with(tables::hyper_prior_gap(analysis)?),
+        StudySection::new("terms-pacmaml", "Terms of PACMAML's bound")
+            .paragraph("At the best alpha for each m_i and beta. W_2 is a mean over several draws of S'.")
+            .with(figures::terms(analysis, StudyMethod::Pacmaml)),
+        StudySection::new("comparison", "PACOH's bound against PACMAML's").with(figures::comparison(analysis)),
+        StudySection::new("points", "Reptile and MAML: points as base learners")
+            .with(figures::validation(analysis, &[StudyMethod::Reptile, StudyMethod::Maml], "points"))
+            .with(figures::dirac(analysis)),
+    ];
+    if let Some(table) = tables::ablations(analysis) {
+        let section = StudySection::new("ablation", "Where we differ from the paper: an ablation");
+        sections.push(
+            section
+                .paragraph(
+                    "What the paper leaves open, tried the other way: whether S' is drawn once or at each iteration, whether data are \
+                     standardised, whether the hyper-prior acts.",
+                )
+                .with(table),
+        );
+    }
+    let predictions = figures::predictions(analysis);
+    if !predictions.is_empty() {
+        sections.push(
+            StudySection::new("predictions", "Predictions on target tasks")
+                .paragraph(
+                    "Learned from the first meta-training set with the first seed, at the chosen settings.",
+                )
+                .with(predictions),
+        );
+    }
+    Ok(sections)
+}
+
+fn notes(analysis: &Analysis<'_>) -> Vec<String> {
+    let mut notes = vec![
+        "Errors are in original units, bounds in squared standardised units. Data of a smaller m_i are the first examples of those of a \
+         larger one; all models share the target tasks; methods share meta-training sets and initialisations."
+            .to_owned(),
+    ];
+    let failures = analysis.failures();
+    if !failures.is_empty() {
+        notes.push(format!(
+            "{} pieces failed; their settings cannot be chosen at that m_i. The first: {} ({}).",
+            failures.len(),
+            failures[0].0,
+            failures[0].1
+        ));
+    }
+    notes
+}
+
+fn files() -> Vec<FileLink> {
+    let link = |name: &str, what: &str| FileLink {
+        name: name.to_owned(),
+        href: name.to_owned(),
+        what: what.to_owned(),
+    };
+    vec![
+        link("errors.csv", "Errors of every method at every m_i, with the chosen settings."),
+        link("settings.csv", "Errors of every setting."),
+        link("bounds.csv", "Every term of the bounds."),
+        link("gaps.csv", "The gap over the hyper-prior."),
+        link("ablations.csv", "Departures from the paper's protocol."),
+        link("claims.json", "The paper's claims and their tests."),
+        link("records.jsonl", "One line for each model."),
+        link("study.json", "What was to be run."),
+    ]
+}

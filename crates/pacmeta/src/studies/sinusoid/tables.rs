@@ -1,0 +1,460 @@
+//! The tables of the study's report, and the same numbers as files.
+
+use serde_json::{Value, json};
+
+use super::analysis::{Analysis, MethodPoint};
+use super::claims::claims;
+use super::spec::{OBSERVED_TASKS, SUPPORT, Setting, StudyMethod};
+use crate::error::{Error, Result};
+use crate::learners::TargetTemperature;
+use crate::report::{Cell, Column, StudyTable};
+use crate::studies::summary::Summary;
+
+/// A file of numbers beside the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumbersFile {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub what: &'static str,
+    /// Its content.
+    pub content: String,
+}
+
+/// beta/m_i and alpha/beta that the paper's cross-validation chose.
+fn of_paper(method: StudyMethod, examples: usize) -> Option<Setting> {
+    let beta_per_example = match (method, examples) {
+        (StudyMethod::Pacoh, 5 | 10 | 100) | (StudyMethod::Pacmaml, 10 | 30 | 50 | 100) => 100.0,
+        (StudyMethod::Pacoh, 30 | 50) => 30.0,
+        _ => return None,
+    };
+    Some(match method {
+        StudyMethod::Pacoh => Setting::Pacoh { beta_per_example },
+        _ => Setting::Pacmaml { beta_per_example, alpha_over_beta: if examples == 100 { 0.1 } else { 0.2 } },
+    })
+}
+
+fn cell(summary: &Summary) -> Cell {
+    match (summary.mean, summary.standard_error) {
+        (Some(mean), Some(error)) => Cell::estimate(mean, error, summary.observations),
+        (Some(mean), None) => Cell::number(mean),
+        _ => Cell::missing(),
+    }
+}
+
+fn number(value: Option<f64>) -> Cell {
+    value.map_or_else(Cell::missing, Cell::number)
+}
+
+/// The lambdas at which the gap over the hyper-prior is shown: 1, n, and n beta, where the paper's xi would put it at least.
+fn lambdas(examples: usize, beta_per_example: f64) -> [f64; 3] {
+    let tasks = OBSERVED_TASKS as f64;
+    [1.0, tasks, tasks * beta_per_example * examples as f64]
+}
+
+/// Test errors of every method, best of each m_i marked.
+pub(super) fn errors(analysis: &Analysis<'_>) -> StudyTable {
+    let sizes = &analysis.plan.examples;
+    let columns = [Column::text("method")].into_iter();
+    let columns = columns.chain(sizes.iter().map(|examples| Column::number(format!("m_i = {examples}"))));
+    let curves: Vec<(StudyMethod, Vec<Option<MethodPoint>>)> = StudyMethod::ALL
+        .into_iter()
+        .map(|method| {
+            let point = |examples: &usize| analysis.method(method, *examples, TargetTemperature::PerExample);
+            (method, sizes.iter().map(point).collect())
+        })
+        .collect();
+    let best: Vec<f64> = (0..sizes.len())
+        .map(|index| {
+            let means = curves.iter().filter_map(|(_, points)| points[index].as_ref()?.test.mean);
+            means.fold(f64::INFINITY, f64::min)
+        })
+        .collect();
+    let rows = curves.iter().map(|(method, points)| {
+        let cells = points.iter().zip(&best).map(|(point, best)| match point {
+            Some(point) if point.test.mean == Some(*best) => cell(&point.test).best(),
+            Some(point) => cell(&point.test),
+            None => Cell::missing(),
+        });
+        [Cell::text(method.name())].into_iter().chain(cells).collect()
+    });
+    StudyTable {
+        id: "errors-table".to_owned(),
+        heading: "RMSE on held-out target tasks".to_owned(),
+        columns: columns.collect(),
+        rows: rows.collect(),
+        caption: "Last iterate, mean and standard error over models (plain GP: over target tasks). A star marks the lowest mean of \
+                  each column, whether or not the difference is clear: see the claims."
+            .to_owned(),
+        csv: Some("errors.csv".to_owned()),
+    }
+}
+
+/// Chosen beta and alpha, the paper's beside ours.
+pub(super) fn chosen(analysis: &Analysis<'_>) -> StudyTable {
+    let mut rows = Vec::new();
+    for method in StudyMethod::ALL.into_iter().filter(|method| *method != StudyMethod::PlainGp) {
+        for &examples in &analysis.plan.examples {
+            let Some(point) = analysis.method(method, examples, TargetTemperature::PerExample) else {
+                continue;
+            };
+            let agree = point.per_fold.iter().filter(|setting| **setting == point.chosen).count();
+            let paper = of_paper(method, examples);
+            rows.push(vec![
+                Cell::text(method.name()),
+                Cell::number(examples as f64),
+                Cell::text(point.chosen.numbers()),
+                Cell::text(format!("{agree} of {}", point.per_fold.len())),
+                paper.map_or_else(Cell::missing, |setting| Cell::text(setting.numbers())),
+            ]);
+        }
+    }
+    StudyTable {
+        id: "chosen".to_owned(),
+        heading: "Chosen by cross-validation".to_owned(),
+        columns: vec![
+            Column::text("method"),
+            Column::number("m_i"),
+            Column::text("ours"),
+            Column::text("folds that agree"),
+            Column::text("the paper's"),
+        ],
+        rows,
+        caption: "The setting with the lowest validation error over all folds, by the last iterate. The paper names values for PACOH and \
+                  PACMAML only, and none for PACMAML at m_i = 5."
+            .to_owned(),
+        csv: Some("errors.csv".to_owned()),
+    }
+}
+
+/// Likelihood, calibration, both readings and both temperatures.
+pub(super) fn quality(analysis: &Analysis<'_>) -> StudyTable {
+    let mut rows = Vec::new();
+    for (method, rule, name) in readings() {
+        for point in analysis.curve(method, rule) {
+            rows.push(vec![
+                Cell::text(name),
+                Cell::number(point.examples as f64),
+                cell(&point.test),
+                cell(&point.lowest),
+                cell(&point.log_likelihood),
+                cell(&point.calibration_error),
+                number(point.coverage95.mean),
+            ]);
+        }
+    }
+    StudyTable {
+        id: "quality".to_owned(),
+        heading: "Error in both readings, likelihood and calibration".to_owned(),
+        columns: vec![
+            Column::text("method"),
+            Column::number("m_i"),
+            Column::number("RMSE, last iterate"),
+            Column::number("RMSE, lowest during training"),
+            Column::number("log-likelihood"),
+            Column::number("calibration error"),
+            Column::number("95% coverage"),
+        ],
+        rows,
+        caption: "RMSE of the last iterate is on held-out folds; the other columns are of the setting chosen over all folds. Lowest \
+                  during training stops early on test data, as the paper does. Coverage far below 0.95 means overconfidence."
+            .to_owned(),
+        csv: Some("errors.csv".to_owned()),
+    }
+}
+
+fn readings() -> Vec<(StudyMethod, TargetTemperature, &'static str)> {
+    let mut list = Vec::new();
+    for method in StudyMethod::ALL {
+        list.push((method, TargetTemperature::PerExample, method.name()));
+        if method == StudyMethod::Pacoh {
+            list.push((method, TargetTemperature::Fixed, "PACOH, fixed temperature"));
+        }
+    }
+    list
+}
+
+/// The gap over the hyper-prior, with its Monte-Carlo error.
+pub(super) fn hyper_prior_gap(analysis: &Analysis<'_>) -> Result<StudyTable> {
+    let mut rows = Vec::new();
+    for &examples in analysis.plan.examples.iter().filter(|examples| **examples != SUPPORT) {
+        for &beta in &analysis.plan.beta_per_example {
+            let difference = analysis.bound(StudyMethod::Pacoh, examples, beta).and_then(|point| point.gap);
+            for lambda in lambdas(examples, beta) {
+                let Some(point) = analysis.hyper_prior(examples, beta, lambda)? else { continue };
+                rows.push(vec![
+                    Cell::number(examples as f64),
+                    Cell::number(beta),
+                    Cell::number(lambda),
+                    Cell::estimate(point.gap, point.standard_error, point.draws),
+                    Cell::number(point.effective_draws),
+                    difference.as_ref().map_or_else(Cell::missing, cell),
+                ]);
+            }
+        }
+    }
+    Ok(StudyTable {
+        id: "hyper-prior-gap".to_owned(),
+        heading: "The gap over the hyper-prior".to_owned(),
+        columns: vec![
+            Column::number("m_i"),
+            Column::number("beta/m_i"),
+            Column::number("lambda"),
+            Column::number("gap, hyper-prior form"),
+            Column::number("effective draws"),
+            Column::number("gap, difference of risks"),
+        ],
+        rows,
+        caption: "(1/lambda) log E exp(lambda (R(P, T) - R(P, T~))) over priors drawn from the hyper-prior, with its Monte-Carlo standard \
+                  error. Where a handful of draws carries the mean (effective draws near 1), the number is a lower estimate of an unknown \
+                  larger one. Priors from the hyper-prior are far worse than learned ones, so this form exceeds the difference of risks."
+            .to_owned(),
+        csv: Some("gaps.csv".to_owned()),
+    })
+}
+
+/// Departures from the paper's protocol.
+pub(super) fn ablations(analysis: &Analysis<'_>) -> Option<StudyTable> {
+    let points = analysis.ablations();
+    let rows: Vec<Vec<Cell>> = points
+        .iter()
+        .map(|point| {
+            vec![
+                Cell::text(point.setting.method().name()),
+                Cell::text(point.variant.name()),
+                Cell::number(point.examples as f64),
+                cell(&point.paper),
+                cell(&point.rmse),
+                cell(&point.difference),
+            ]
+        })
+        .collect();
+    (!rows.is_empty()).then(|| StudyTable {
+        id: "ablations".to_owned(),
+        heading: "What if".to_owned(),
+        columns: vec![
+            Column::text("method"),
+            Column::text("what is done otherwise"),
+            Column::number("m_i"),
+            Column::number("RMSE as in the paper"),
+            Column::number("RMSE otherwise"),
+            Column::number("difference, paired"),
+        ],
+        rows,
+        caption: format!(
+            "At {}; one seed on each meta-training set. A difference of less than about two standard errors says nothing.",
+            points.first().map(|point| point.setting.numbers()).unwrap_or_default()
+        ),
+        csv: Some("ablations.csv".to_owned()),
+    })
+}
+
+/// Everything as files.
+///
+/// # Errors
+/// When a table cannot be written, which does not happen in memory.
+pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
+    let claims = serde_json::to_string_pretty(&claims(analysis)).map_err(failed)?;
+    let file = |name, what, content| NumbersFile { name, what, content };
+    Ok(vec![
+        file(
+            "errors.csv",
+            "Errors of every method at every m_i, with the chosen settings.",
+            errors_csv(analysis)?,
+        ),
+        file("settings.csv", "Errors of every setting.", settings_csv(analysis)?),
+        file("bounds.csv", "Every term of the bounds.", bounds_csv(analysis)?),
+        file("gaps.csv", "The gap over the hyper-prior.", gaps_csv(analysis)?),
+        file("ablations.csv", "Departures from the paper's protocol.", ablations_csv(analysis)?),
+        file("claims.json", "The paper's claims and their tests.", claims + "\n"),
+    ])
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::input("numbers of the study", error.to_string())
+}
+
+/// A CSV file from values; nothing is written for null.
+fn csv_of(header: &[&str], rows: Vec<Vec<Value>>) -> Result<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(header).map_err(failed)?;
+    for row in rows {
+        let fields = row.iter().map(|value| match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        writer.write_record(fields).map_err(failed)?;
+    }
+    String::from_utf8(writer.into_inner().map_err(failed)?).map_err(failed)
+}
+
+fn columns_of(summary: &Summary) -> [Value; 3] {
+    [json!(summary.mean), json!(summary.standard_error), json!(summary.observations)]
+}
+
+fn errors_csv(analysis: &Analysis<'_>) -> Result<String> {
+    let mut rows = Vec::new();
+    for (method, rule, _) in readings() {
+        for point in analysis.curve(method, rule) {
+            let mut row = vec![
+                json!(point.method.name()),
+                json!(point.rule),
+                json!(point.examples),
+                json!(point.chosen.numbers()),
+                json!(point.chosen.beta_per_example()),
+                json!(point.chosen.alpha_over_beta()),
+            ];
+            let summaries = [
+                point.test,
+                point.validation,
+                point.lowest,
+                point.log_likelihood,
+                point.calibration_error,
+                point.coverage95,
+            ];
+            row.extend(summaries.iter().flat_map(columns_of));
+            row.push(json!(point.failed));
+            rows.push(row);
+        }
+    }
+    let header = [
+        "method",
+        "target_temperature",
+        "examples",
+        "chosen",
+        "beta_per_example",
+        "alpha_over_beta",
+        "test_rmse",
+        "test_rmse_standard_error",
+        "test_models",
+        "validation_rmse",
+        "validation_rmse_standard_error",
+        "validation_models",
+        "lowest_rmse",
+        "lowest_rmse_standard_error",
+        "lowest_models",
+        "log_likelihood",
+        "log_likelihood_standard_error",
+        "log_likelihood_models",
+        "calibration_error",
+        "calibration_error_standard_error",
+        "calibration_error_models",
+        "coverage95",
+        "coverage95_standard_error",
+        "coverage95_models",
+        "failed_models",
+    ];
+    csv_of(&header, rows)
+}
+
+fn settings_csv(analysis: &Analysis<'_>) -> Result<String> {
+    let mut rows = Vec::new();
+    for method in StudyMethod::ALL.into_iter().filter(|method| *method != StudyMethod::PlainGp) {
+        for setting in analysis.plan.settings(method) {
+            for &examples in &analysis.plan.examples {
+                let point = analysis.setting(setting, examples);
+                let mut row = vec![json!(method.name()), json!(setting.numbers()), json!(examples)];
+                row.extend(columns_of(&point.rmse));
+                row.push(json!(point.rmse.failed));
+                rows.push(row);
+            }
+        }
+    }
+    csv_of(&["method", "setting", "examples", "rmse", "rmse_standard_error", "models", "failed_models"], rows)
+}
+
+fn bounds_csv(analysis: &Analysis<'_>) -> Result<String> {
+    let mut rows = Vec::new();
+    for method in [StudyMethod::Pacoh, StudyMethod::Pacmaml] {
+        for &beta in &analysis.plan.beta_per_example {
+            for &examples in &analysis.plan.examples {
+                let Some(point) = analysis.bound(method, examples, beta) else { continue };
+                let terms: [(&str, Option<Summary>); 7] = [
+                    ("w", Some(point.w)),
+                    ("xi_kl", Some(point.hyper_prior)),
+                    ("xi_log", Some(point.confidence)),
+                    ("gap", point.gap),
+                    ("gap_fixed_temperature", point.gap_fixed),
+                    ("total", Some(point.total)),
+                    ("true_risk", Some(point.target_risk)),
+                ];
+                for (term, summary) in terms {
+                    let Some(summary) = summary else { continue };
+                    let mut row = vec![
+                        json!(method.name()),
+                        json!(examples),
+                        json!(beta),
+                        json!(point.setting.alpha_over_beta()),
+                        json!(term),
+                    ];
+                    row.extend(columns_of(&summary));
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    let header = [
+        "method",
+        "examples",
+        "beta_per_example",
+        "alpha_over_beta",
+        "term",
+        "value",
+        "standard_error",
+        "models",
+    ];
+    csv_of(&header, rows)
+}
+
+fn gaps_csv(analysis: &Analysis<'_>) -> Result<String> {
+    let mut rows = Vec::new();
+    for &examples in &analysis.plan.examples {
+        for &beta in &analysis.plan.beta_per_example {
+            for lambda in lambdas(examples, beta) {
+                let Some(point) = analysis.hyper_prior(examples, beta, lambda)? else { continue };
+                rows.push(vec![
+                    json!(examples),
+                    json!(beta),
+                    json!(lambda),
+                    json!(point.gap),
+                    json!(point.standard_error),
+                    json!(point.effective_draws),
+                    json!(point.draws),
+                ]);
+            }
+        }
+    }
+    let header =
+        ["examples", "beta_per_example", "lambda", "gap", "standard_error", "effective_draws", "draws"];
+    csv_of(&header, rows)
+}
+
+fn ablations_csv(analysis: &Analysis<'_>) -> Result<String> {
+    let rows = analysis.ablations().into_iter().map(|point| {
+        let mut row = vec![
+            json!(point.setting.method().name()),
+            json!(point.setting.numbers()),
+            json!(point.variant),
+            json!(point.examples),
+        ];
+        row.extend([point.paper, point.rmse, point.difference].iter().flat_map(columns_of));
+        row
+    });
+    let header = [
+        "method",
+        "setting",
+        "variant",
+        "examples",
+        "paper_rmse",
+        "paper_rmse_standard_error",
+        "paper_models",
+        "rmse",
+        "rmse_standard_error",
+        "models",
+        "difference",
+        "difference_standard_error",
+        "pairs",
+    ];
+    csv_of(&header, rows.collect())
+}
