@@ -65,6 +65,10 @@ impl StudySection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a page has tens of blocks, and unboxed ones are easier to write"
+)]
 pub enum Block {
     /// A figure across the page.
     Figure(StudyFigure),
