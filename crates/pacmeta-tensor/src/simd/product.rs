@@ -151,16 +151,17 @@ impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
         const { assert!(PADDING.is_multiple_of(S::F64_LANES), "vectors fill the padding") };
         let Sizes { rows, columns, .. } = self.sizes;
         let vectors = columns.div_ceil(S::F64_LANES);
-        // Tiles of equal height: 25 rows as five fives, not as four sixes and a lonely one.
-        let even = rows.div_ceil(rows.div_ceil(TILE_ROWS));
+        // Tiles of nearly equal height: 32 rows as two sixes and four fives, not as five sixes and two lonely ones.
+        let tiles = rows.div_ceil(TILE_ROWS);
+        let (even, taller) = (rows / tiles, rows % tiles);
         // Columns outside, rows inside: a panel of Q stays in the first-level cache for all rows.
         let mut vector = 0;
         while vector < vectors {
             let column = vector * S::F64_LANES;
             let pair = vectors - vector >= 2;
             let mut row = 0;
-            while row < rows {
-                let height = (rows - row).min(even);
+            for tile in 0..tiles {
+                let height = even + usize::from(tile < taller);
                 // SAFETY: `product` checked that rows x columns of the output and every row of both factors are inside
                 // their slices, columns counted up to the padding, of which every vector length is a divisor.
                 unsafe {
