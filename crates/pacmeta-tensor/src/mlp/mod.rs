@@ -17,7 +17,7 @@ use crate::simd::elementary::tanh_in_place;
 use crate::simd::product::{Left, Sizes, Start, TILE_ROWS, product};
 use crate::simd::{PADDING, padded};
 
-use narrow::{FirstBackward, FirstForward, OutputBackward};
+use narrow::{FirstBackward, FirstForward, OutputBackward, OutputForward};
 
 pub use curvature::SquaredLossCurvature;
 
@@ -92,6 +92,16 @@ impl Layer {
         );
     }
 
+    /// Evaluates this last layer of one or two outputs.
+    fn narrow_forward(&self, arch: Arch, hidden: &[f64], output: &mut [f64]) {
+        let Self { weight, bias, .. } = self;
+        if self.outputs == 1 {
+            arch.dispatch(OutputForward::<1> { hidden, weight, bias, output });
+        } else {
+            arch.dispatch(OutputForward::<2> { hidden, weight, bias, output });
+        }
+    }
+
     /// Backward through this layer of `O` outputs and the tanh before it.
     fn narrow_backward<const O: usize>(
         &mut self,
@@ -146,8 +156,15 @@ impl Perceptron {
             let (bias, after) = after.split_at(layer.outputs);
             rest = after;
             let (stride, transposed_stride) = (padded(layer.inputs), padded(layer.outputs));
-            for (row, values) in weight.chunks_exact(layer.inputs).enumerate() {
-                layer.weight[row * stride..row * stride + layer.inputs].copy_from_slice(values);
+            if stride == layer.inputs {
+                layer.weight.copy_from_slice(weight);
+            } else {
+                // Rows may be as short as one number: a loop is cheaper than a call that copies.
+                for (row, values) in
+                    layer.weight.chunks_exact_mut(stride).zip(weight.chunks_exact(layer.inputs))
+                {
+                    row.iter_mut().zip(values).for_each(|(target, value)| *target = *value);
+                }
             }
             transpose(weight, layer.inputs, &mut layer.transposed, transposed_stride);
             layer.bias[..layer.outputs].copy_from_slice(bias);
@@ -166,7 +183,7 @@ impl Perceptron {
         for (row, values) in
             self.activations[0].chunks_exact_mut(padded(width)).zip(inputs.chunks_exact(width))
         {
-            row[..width].copy_from_slice(values);
+            row.iter_mut().zip(values).for_each(|(target, value)| *target = *value);
         }
         let last = self.layers.len() - 1;
         for first in (0..points).step_by(CHUNK) {
@@ -179,18 +196,21 @@ impl Perceptron {
                     let inputs = &before[index][first * stride..(first + rows) * stride];
                     let (weight, bias) = (&layer.transposed, &layer.bias);
                     self.arch.dispatch(FirstForward { inputs, input_stride: stride, weight, bias, output });
-                    continue;
-                }
-                product(
-                    self.arch,
-                    Sizes { rows, columns: layer.outputs, depth: layer.inputs },
-                    Start::Row(&layer.bias),
-                    Left::Plain { values: &before[index][first * stride..], stride },
-                    (&layer.transposed, output_stride),
-                    (output, output_stride),
-                );
-                if index < last {
-                    tanh_in_place(self.arch, output);
+                } else if index == last && layer.outputs <= 2 {
+                    let hidden = &before[index][first * stride..(first + rows) * stride];
+                    layer.narrow_forward(self.arch, hidden, output);
+                } else {
+                    product(
+                        self.arch,
+                        Sizes { rows, columns: layer.outputs, depth: layer.inputs },
+                        Start::Row(&layer.bias),
+                        Left::Plain { values: &before[index][first * stride..], stride },
+                        (&layer.transposed, output_stride),
+                        (output, output_stride),
+                    );
+                    if index < last {
+                        tanh_in_place(self.arch, output);
+                    }
                 }
             }
         }
@@ -221,27 +241,35 @@ impl Perceptron {
 
     fn backward_chunk(&mut self, first: usize, rows: usize, output_gradient: &[f64]) {
         let arch = self.arch;
-        let [current, previous] = &mut self.errors;
+        // The largest inner layer decides, so that the buffers keep their sizes from layer to layer.
+        let widest = self.layers.iter().map(|layer| padded(layer.inputs)).max().unwrap_or(0);
+        for buffer in &mut self.errors {
+            buffer.resize(buffer.len().max(rows * widest), 0.0);
+        }
+        let last = self.layers.len() - 1;
         let stride = self.layers.last().map_or(0, |layer| padded(layer.outputs));
-        current.clear();
-        current.extend_from_slice(&output_gradient[first * stride..(first + rows) * stride]);
+        let given = &output_gradient[first * stride..(first + rows) * stride];
         if let Some(layer) = self.layers.last_mut() {
-            arch.dispatch(AddRows { rows: current, sum: &mut layer.bias_gradient });
+            arch.dispatch(AddRows { rows: given, sum: &mut layer.bias_gradient });
         }
         for index in (0..self.layers.len()).rev() {
             let (before, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
             let (stride, output_stride) = (padded(layer.inputs), padded(layer.outputs));
             let activation = &self.activations[index][first * stride..(first + rows) * stride];
+            // The two buffers take turns.
+            let [even, odd] = &mut self.errors;
+            let (current, target) = if index % 2 == 0 { (odd, even) } else { (even, odd) };
+            let current = if index == last { given } else { &current[..rows * output_stride] };
             let Some(layer_before) = before.last_mut() else {
                 layer.add_weight_gradient(arch, activation, current, rows);
                 break;
             };
-            previous.resize(rows * stride, 0.0);
+            let target = &mut target[..rows * stride];
             let bias_gradient = &mut layer_before.bias_gradient;
             match layer.outputs {
-                1 => layer.narrow_backward::<1>(arch, current, activation, previous, bias_gradient),
-                2 => layer.narrow_backward::<2>(arch, current, activation, previous, bias_gradient),
+                1 => layer.narrow_backward::<1>(arch, current, activation, target, bias_gradient),
+                2 => layer.narrow_backward::<2>(arch, current, activation, target, bias_gradient),
                 _ => {
                     layer.add_weight_gradient(arch, activation, current, rows);
                     product(
@@ -250,14 +278,14 @@ impl Perceptron {
                         Start::Zero,
                         Left::Plain { values: current, stride: output_stride },
                         (&layer.weight, stride),
-                        (previous, stride),
+                        (&mut *target, stride),
                     );
                     if index == 1 && layer_before.inputs == 1 {
                         let input_stride = padded(1);
                         let inputs =
                             &self.activations[0][first * input_stride..(first + rows) * input_stride];
                         arch.dispatch(FirstBackward {
-                            errors: previous,
+                            errors: target,
                             activation,
                             inputs,
                             input_stride,
@@ -266,10 +294,9 @@ impl Perceptron {
                         });
                         break;
                     }
-                    arch.dispatch(ThroughTanh { errors: previous, activation, sum: bias_gradient });
+                    arch.dispatch(ThroughTanh { errors: target, activation, sum: bias_gradient });
                 }
             }
-            std::mem::swap(current, previous);
         }
     }
 

@@ -20,13 +20,59 @@ impl WithSimd for FirstForward<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let stride = self.bias.len();
+        let (weights, single_weights) = S::as_simd_f64s(self.weight).0.as_chunks::<2>();
+        let (biases, single_biases) = S::as_simd_f64s(self.bias).0.as_chunks::<2>();
         let rows = self.output.chunks_exact_mut(stride).zip(self.inputs.chunks_exact(self.input_stride));
         for (output, input) in rows {
-            let x = input[0];
-            for ((value, w), b) in output.iter_mut().zip(self.weight).zip(self.bias) {
-                *value = elementary::tanh(x.mul_add(*w, *b));
+            let x = simd.splat_f64s(input[0]);
+            let (pairs, single) = S::as_mut_simd_f64s(output).0.as_chunks_mut::<2>();
+            for ((values, weights), biases) in pairs.iter_mut().zip(weights).zip(biases) {
+                values[0] = simd.mul_add_e_f64s(x, weights[0], biases[0]);
+                values[1] = simd.mul_add_e_f64s(x, weights[1], biases[1]);
+                elementary::tanh_vectors(simd, values);
+            }
+            for ((value, weight), bias) in single.iter_mut().zip(single_weights).zip(single_biases) {
+                *value = simd.mul_add_e_f64s(x, *weight, *bias);
+                elementary::tanh_vectors(simd, std::array::from_mut(value));
+            }
+        }
+    }
+}
+
+/// Z = H W' + b for a last layer of `O` outputs, each a sum along a row of H.
+pub(super) struct OutputForward<'a, const O: usize> {
+    pub(super) hidden: &'a [f64],
+    /// W, one padded row an output.
+    pub(super) weight: &'a [f64],
+    /// Padded; its length is the output's stride.
+    pub(super) bias: &'a [f64],
+    pub(super) output: &'a mut [f64],
+}
+
+impl<const O: usize> WithSimd for OutputForward<'_, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let stride = self.weight.len() / O;
+        let weights: [&[[f64; PADDING]]; O] =
+            std::array::from_fn(|index| self.weight[index * stride..(index + 1) * stride].as_chunks().0);
+        let rows = self.hidden.chunks_exact(stride).zip(self.output.chunks_exact_mut(self.bias.len()));
+        for (hidden, output) in rows {
+            let mut sums = [[0.0; PADDING]; O];
+            for (block, values) in hidden.as_chunks::<PADDING>().0.iter().enumerate() {
+                for index in 0..O {
+                    for lane in 0..PADDING {
+                        sums[index][lane] =
+                            weights[index][block][lane].mul_add(values[lane], sums[index][lane]);
+                    }
+                }
+            }
+            for index in 0..O {
+                let [a, b, c, d, e, f, g, h] = sums[index];
+                output[index] = (((a + e) + (c + g)) + ((b + f) + (d + h))) + self.bias[index];
             }
         }
     }
