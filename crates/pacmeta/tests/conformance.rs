@@ -5,9 +5,10 @@
 
 use pacmeta::Task;
 use pacmeta::environments::{Sinusoid, observed_tasks};
+use pacmeta::learners::InnerSteps;
 use pacmeta::learners::lbfgs::Lbfgs;
 use pacmeta::methods::{
-    Batch, BatchSampler, InnerSteps, Member, MethodSettings, Pacmaml, Pacoh, Resample, SubsetRule, SubsetSize,
+    Batch, BatchSampler, Member, MethodSettings, Pacmaml, Pacoh, Resample, SubsetRule, SubsetSize,
 };
 use pacmeta::priors::{GaussianProcessSpec, Kernel, NetworkSpec, PriorSpec};
 use pacmeta::standardisation::Standardisation;

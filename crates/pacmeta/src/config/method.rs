@@ -11,9 +11,9 @@ use super::section::{CountOrFraction, Domain, Entry, Section, integer, name_of};
 use super::temperature::{AlphaChoice, Temperature};
 use crate::environments::table::{did_you_mean, quoted};
 use crate::error::{Error, Result};
-use crate::learners::TargetTemperature;
 use crate::learners::lbfgs::Lbfgs;
-use crate::methods::{InnerSteps, MethodSettings, Resample, SubsetRule, SubsetSize};
+use crate::learners::{InnerSteps, TargetTemperature};
+use crate::methods::{MethodSettings, Resample, SubsetRule, SubsetSize};
 use crate::training::HyperPrior;
 
 /// The most steps of an inner loop, and the largest S'.

@@ -9,9 +9,9 @@ use pacmeta_bounds::Psi;
 
 use super::*;
 use crate::environments::table::TableOptions;
-use crate::learners::TargetTemperature;
 use crate::learners::lbfgs::Lbfgs;
-use crate::methods::{InnerSteps, Resample, SubsetRule, SubsetSize};
+use crate::learners::{InnerSteps, TargetTemperature};
+use crate::methods::{Resample, SubsetRule, SubsetSize};
 use crate::priors::{GaussianProcessSpec, Kernel, NetworkSpec, PriorSpec};
 use crate::training::{HyperPrior, OptimiserKind};
 

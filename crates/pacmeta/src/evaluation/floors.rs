@@ -2,8 +2,7 @@
 
 use super::{PlainGp, Predictor, Scores, evaluate};
 use crate::error::Result;
-use crate::learners::{Learner, Predictive};
-use crate::methods::InnerSteps;
+use crate::learners::{InnerSteps, Learner, Predictive};
 use crate::model::Model;
 use crate::priors::{NetworkSpec, PriorSpec};
 use crate::task::Task;

@@ -3,13 +3,15 @@
 mod adapted;
 pub mod gibbs_gp;
 pub mod lbfgs;
+mod proximal;
 pub mod squared_loss;
+mod steps;
 
 pub use adapted::{Adapted, Predictive};
+pub use proximal::Proximal;
+pub use steps::InnerSteps;
 
 use serde::{Deserialize, Serialize};
-
-use crate::methods::{InnerSteps, Proximal};
 
 /// How a temperature chosen for m examples carries over to a support of another size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -2,6 +2,8 @@
 
 use pacmeta_tensor::mlp::{Perceptron, SquaredLossCurvature};
 
+use crate::task::Task;
+
 /// The examples a loss is taken on: inputs row-major, and targets.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
@@ -9,6 +11,13 @@ pub struct Examples<'a> {
     pub inputs: &'a [f64],
     /// One target an example.
     pub targets: &'a [f64],
+}
+
+impl Task {
+    /// The examples as a loss sees them.
+    pub(crate) fn examples(&self) -> Examples<'_> {
+        Examples { inputs: self.inputs(), targets: self.targets() }
+    }
 }
 
 /// A network with buffers for losses and gradients.

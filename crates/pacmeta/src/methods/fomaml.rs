@@ -2,8 +2,9 @@
 
 use super::{Batch, Method, ObjectiveTerms};
 use crate::error::Result;
+use crate::learners::InnerSteps;
 use crate::learners::squared_loss::SquaredLoss;
-use crate::methods::maml::{InnerSteps, split};
+use crate::methods::maml::split;
 use crate::priors::NetworkSpec;
 
 /// First-order MAML.

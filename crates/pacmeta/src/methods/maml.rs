@@ -1,26 +1,11 @@
 //! MAML: q = K plain steps on S' from p; the exact derivative of L^(q_K(p), S), second order through every step.
 
-use serde::{Deserialize, Serialize};
-
 use super::{Batch, Member, Method, ObjectiveTerms};
 use crate::error::{Error, Result};
-use crate::learners::squared_loss::{Examples, SquaredLoss};
+use crate::learners::InnerSteps;
+use crate::learners::squared_loss::SquaredLoss;
 use crate::priors::NetworkSpec;
 use crate::task::Task;
-
-/// Plain gradient steps of a base learner.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct InnerSteps {
-    /// K.
-    pub steps: usize,
-    /// The rate of each step.
-    pub rate: f64,
-}
-
-impl InnerSteps {
-    /// The most steps: MAML keeps the parameters after each.
-    pub const MOST: usize = 10_000;
-}
 
 /// MAML with its exact meta-gradient.
 #[derive(Debug, Clone)]
@@ -89,11 +74,4 @@ pub(super) fn split(member: &Member, task: &Task) -> Result<(Task, Task)> {
     }
     let judged = if member.judged.is_empty() { task.clone() } else { task.select(&member.judged) };
     Ok((task.select(&member.adapt), judged))
-}
-
-impl Task {
-    /// The examples as a loss sees them.
-    pub(crate) fn examples(&self) -> Examples<'_> {
-        Examples { inputs: self.inputs(), targets: self.targets() }
-    }
 }

@@ -18,12 +18,12 @@ mod settings;
 pub use batch::{Batch, BatchSampler, Member, Resample, SubsetRule, SubsetSize};
 pub use fomaml::Fomaml;
 pub use gp_batch::{GpMethod, TaskObjective};
-pub use maml::{InnerSteps, Maml};
+pub use maml::Maml;
 pub use multitask::MultiTask;
 pub use pacmaml::Pacmaml;
 pub use pacoh::Pacoh;
 pub use pacoh_map::PacohMap;
-pub use reptile::{Proximal, Reptile};
+pub use reptile::Reptile;
 pub use settings::MethodSettings;
 
 use crate::error::Result;

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::maml::InnerSteps;
-use super::reptile::Proximal;
 use super::{Fomaml, Maml, Method, MultiTask, Pacmaml, Pacoh, PacohMap, Reptile};
 use crate::error::{Error, Result};
 use crate::learners::lbfgs::Lbfgs;
+use crate::learners::{InnerSteps, Proximal};
 use crate::priors::PriorSpec;
 
 /// A method with its numbers, as stored in checkpoints.
