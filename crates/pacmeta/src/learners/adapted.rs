@@ -55,9 +55,7 @@ impl Adapted {
             }
             (PriorSpec::Network(spec), Learner::Steps { inner, noise_variance }) => {
                 let mut loss = SquaredLoss::new(&spec.widths());
-                let mut path = Vec::new();
-                loss.descend(parameters.values(), support.examples(), inner.steps, inner.rate, &mut path);
-                let parameters = path.split_off(inner.steps * parameters.values().len());
+                let parameters = loss.descend(parameters.values(), support.examples(), *inner);
                 Posterior::Network { loss: Box::new(loss), parameters, noise_variance: *noise_variance }
             }
             (PriorSpec::Network(spec), Learner::Proximal { proximal, noise_variance }) => {

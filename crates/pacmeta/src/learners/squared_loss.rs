@@ -1,7 +1,9 @@
-//! Squared loss of a network on a task, L^(q, S) = mean_j (f(x_j; q) - y_j)^2, its gradient and plain gradient steps.
+//! Squared loss of a network on a task, L^(q, S) = mean_j (f(x_j; q) - y_j)^2, its gradient, plain gradient steps and the
+//! derivative through them.
 
 use pacmeta_tensor::mlp::{Perceptron, SquaredLossCurvature};
 
+use super::InnerSteps;
 use crate::task::Task;
 
 /// The examples a loss is taken on: inputs row-major, and targets.
@@ -25,17 +27,12 @@ impl Task {
 pub struct SquaredLoss {
     perceptron: Perceptron,
     curvature: SquaredLossCurvature,
-    output_gradient: Vec<f64>,
 }
 
 impl SquaredLoss {
     /// For a perceptron of these widths with one output.
     pub fn new(widths: &[usize]) -> Self {
-        Self {
-            perceptron: Perceptron::new(widths),
-            curvature: SquaredLossCurvature::new(widths),
-            output_gradient: Vec::new(),
-        }
+        Self { perceptron: Perceptron::new(widths), curvature: SquaredLossCurvature::new(widths) }
     }
 
     /// f(x_j; q) for each row of `inputs`.
@@ -43,6 +40,11 @@ impl SquaredLoss {
         self.perceptron.load(parameters);
         let stride = self.perceptron.output_stride();
         self.perceptron.forward(inputs).iter().step_by(stride).copied().collect()
+    }
+
+    /// The loss at q.
+    pub fn loss(&mut self, parameters: &[f64], examples: Examples<'_>) -> f64 {
+        self.curvature.loss(parameters, examples.inputs, examples.targets)
     }
 
     /// The loss at q; its gradient times `weight` is added to `gradient`.
@@ -53,60 +55,49 @@ impl SquaredLoss {
         weight: f64,
         gradient: &mut [f64],
     ) -> f64 {
-        let stride = self.perceptron.output_stride();
-        self.perceptron.load(parameters);
-        self.perceptron.forward(examples.inputs);
-        let count = examples.targets.len() as f64;
-        self.output_gradient.clear();
-        self.output_gradient.resize(examples.targets.len() * stride, 0.0);
-        let mut loss = 0.0;
-        for (index, target) in examples.targets.iter().enumerate() {
-            let error = self.perceptron.output()[index * stride] - target;
-            loss += error * error;
-            self.output_gradient[index * stride] = 2.0 * weight * error / count;
-        }
-        self.perceptron.clear_gradient();
-        self.perceptron.backward(&self.output_gradient);
-        self.perceptron.add_gradient(gradient);
-        loss / count
+        self.curvature.add_gradient(parameters, examples.inputs, examples.targets, weight, gradient)
     }
 
-    /// K plain steps q <- q - rate * grad L^(q, S') from `start`; `path` receives q_0, ..., q_K one after another.
-    pub fn descend(
+    /// Where plain steps q <- q - rate * grad L^(q, S') lead from `start`.
+    pub fn descend(&mut self, start: &[f64], adapt: Examples<'_>, inner: InnerSteps) -> Vec<f64> {
+        self.curvature.descend(start, adapt.inputs, adapt.targets, inner.steps, inner.rate);
+        let mut end = vec![0.0; start.len()];
+        self.curvature.end(&mut end);
+        end
+    }
+
+    /// The loss on S (`judged`) of q, to which plain steps on S' (`adapt`) lead from `start`. Its gradient, taken as
+    /// `order` says, times `weight` is added to `gradient`.
+    pub fn add_gradient_after_steps(
         &mut self,
         start: &[f64],
-        examples: Examples<'_>,
-        steps: usize,
-        rate: f64,
-        path: &mut Vec<f64>,
-    ) {
-        let size = start.len();
-        path.clear();
-        path.extend_from_slice(start);
-        for step in 0..steps {
-            path.extend_from_within(step * size..);
-            let (before, after) = path.split_at_mut((step + 1) * size);
-            // weight -rate: adding the weighted gradient is the step
-            self.add_gradient(&before[step * size..], examples, -rate, after);
+        (adapt, judged): (Examples<'_>, Examples<'_>),
+        inner: InnerSteps,
+        order: Order,
+        weight: f64,
+        gradient: &mut [f64],
+    ) -> f64 {
+        let InnerSteps { steps, rate } = inner;
+        let curvature = &mut self.curvature;
+        match order {
+            Order::First => {
+                curvature.descend(start, adapt.inputs, adapt.targets, steps, rate);
+                curvature.add_gradient_at_end(judged.inputs, judged.targets, weight, gradient)
+            }
+            Order::Exact => {
+                curvature.descend_and_keep(start, adapt.inputs, adapt.targets, steps, rate);
+                let (adapt, judged) = ((adapt.inputs, adapt.targets), (judged.inputs, judged.targets));
+                curvature.add_gradient_at_start(adapt, judged, weight, gradient)
+            }
         }
     }
+}
 
-    /// Turns `adjoint` = dL/dq_K into dL/dq_0 along a path of [`SquaredLoss::descend`]:
-    /// lambda_k = lambda_(k+1) - rate H(q_k) lambda_(k+1).
-    pub fn pull_back(
-        &mut self,
-        path: &[f64],
-        examples: Examples<'_>,
-        rate: f64,
-        adjoint: &mut [f64],
-        scratch: &mut Vec<f64>,
-    ) {
-        let size = adjoint.len();
-        scratch.resize(size, 0.0);
-        let steps = path.len() / size - 1;
-        for parameters in path.chunks_exact(size).take(steps).rev() {
-            self.curvature.hessian_times(parameters, adjoint, examples.inputs, examples.targets, scratch);
-            adjoint.iter_mut().zip(scratch.iter()).for_each(|(value, product)| *value -= rate * product);
-        }
-    }
+/// What the gradient of a loss after gradient steps is taken with respect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The end of the steps, as if the start moved it one to one.
+    First,
+    /// The start of the steps: second order through each of them.
+    Exact,
 }

@@ -4,6 +4,7 @@
 //! term, the optimiser and the loop belong to [`training`](crate::training). Adding a method is one file here, one line
 //! in [`MethodSettings`], and it must pass the conformance tests in `tests/conformance.rs`.
 
+mod after_steps;
 mod batch;
 mod fomaml;
 mod gp_batch;

@@ -2,7 +2,7 @@
 
 use super::{Batch, Method, ObjectiveTerms};
 use crate::error::Result;
-use crate::learners::squared_loss::{Examples, SquaredLoss};
+use crate::learners::squared_loss::SquaredLoss;
 use crate::priors::NetworkSpec;
 
 /// The multi-task floor.
@@ -36,8 +36,7 @@ impl Method for MultiTask {
         let weight = 1.0 / batch.members.len() as f64;
         let mut terms = ObjectiveTerms::default();
         for (_, task) in batch.iter() {
-            let examples = Examples { inputs: task.inputs(), targets: task.targets() };
-            terms.risk += weight * self.loss.add_gradient(parameters, examples, weight, gradient);
+            terms.risk += weight * self.loss.add_gradient(parameters, task.examples(), weight, gradient);
         }
         terms.objective = terms.risk;
         Ok(terms)
