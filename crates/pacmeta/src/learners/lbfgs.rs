@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::flat::{With, combine, difference, largest, move_and_project};
+
 /// How far to go along a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,38 +79,58 @@ impl Lbfgs {
         }
     }
 
-    /// Minimises from `x` in place; `function` returns the value at a point and writes the gradient there.
+    /// Minimises from `x` in place; `function` returns the value at a point and adds the gradient there to zeros.
     pub fn minimise(&self, x: &mut [f64], mut function: impl FnMut(&[f64], &mut [f64]) -> f64) -> Minimum {
-        let size = x.len();
-        let mut gradient = vec![0.0; size];
-        let mut value = function(x, &mut gradient);
-        let mut pairs: VecDeque<Pair> = VecDeque::new();
+        let iterations = self.search(&mut Buffers::default(), x, &mut function);
+        let mut gradient = vec![0.0; x.len()];
+        let value = function(x, &mut gradient);
+        Minimum { value, iterations, largest_gradient: largest(&gradient) }
+    }
+
+    /// The same with buffers that serve many searches; returns the number of iterations. The function is evaluated only
+    /// where a step depends on it, so not at the end of the last of a given number of fixed steps.
+    pub(crate) fn search(
+        &self,
+        buffers: &mut Buffers,
+        x: &mut [f64],
+        mut function: impl FnMut(&[f64], &mut [f64]) -> f64,
+    ) -> usize {
+        let Buffers { gradient, direction, next, next_gradient, history, weights } = buffers;
+        for buffer in [&mut *gradient, direction, next, next_gradient] {
+            buffer.clear();
+            buffer.resize(x.len(), 0.0);
+        }
+        history.clear();
+        if self.iterations == 0 {
+            return 0;
+        }
+        let mut value = function(x, gradient);
         let mut iterations = 0;
-        while iterations < self.iterations && largest(&gradient) > self.gradient_tolerance {
-            let mut direction = descent_direction(&gradient, &pairs);
-            let mut slope = dot(&gradient, &direction);
+        while iterations < self.iterations && largest(gradient) > self.gradient_tolerance {
+            let mut slope = history.descent_direction(gradient, direction, weights);
             if slope > self.smallest_slope() {
-                if pairs.is_empty() || matches!(self.step, Step::Fixed { .. }) {
+                if history.is_empty() || matches!(self.step, Step::Fixed { .. }) {
                     break;
                 }
                 // A direction that does not descend means a useless history.
-                pairs.clear();
-                direction = gradient.iter().map(|g| -g).collect();
-                slope = dot(&gradient, &direction);
+                history.clear();
+                slope = history.descent_direction(gradient, direction, weights);
             }
-            let mut next = x.to_vec();
-            let mut next_gradient = vec![0.0; size];
-            let first_scale = (1.0 / gradient.iter().map(|g| g.abs()).sum::<f64>()).min(1.0);
+            let first_scale = || (1.0 / gradient.iter().map(|g| g.abs()).sum::<f64>()).min(1.0);
             let mut step = match self.step {
-                Step::Fixed { rate } if iterations == 0 => rate * first_scale,
+                Step::Fixed { rate } if iterations == 0 => rate * first_scale(),
                 Step::Fixed { rate } => rate,
-                Step::Backtracking if pairs.is_empty() => first_scale,
+                Step::Backtracking if history.is_empty() => first_scale(),
                 Step::Backtracking => 1.0,
             };
             let next_value = loop {
-                next.iter_mut().zip(x.iter()).zip(&direction).for_each(|((n, x), d)| *n = x + step * d);
+                combine(next, x, step, direction);
+                if matches!(self.step, Step::Fixed { .. }) && iterations + 1 == self.iterations {
+                    x.copy_from_slice(next);
+                    return self.iterations;
+                }
                 next_gradient.fill(0.0);
-                let candidate = function(&next, &mut next_gradient);
+                let candidate = function(next, next_gradient);
                 if matches!(self.step, Step::Fixed { .. }) || candidate <= value + 1e-4 * step * slope {
                     break Some(candidate);
                 }
@@ -119,22 +141,24 @@ impl Lbfgs {
             };
             let Some(next_value) = next_value else { break };
             iterations += 1;
-            let pair = Pair::new(
-                next.iter().zip(x.iter()).map(|(n, x)| n - x).collect(),
-                next_gradient.iter().zip(&gradient).map(|(n, g)| n - g).collect(),
-            );
-            if pair.curvature > 1e-10 {
-                if pairs.len() == self.history {
-                    pairs.pop_front();
-                }
-                pairs.push_back(pair);
-            }
-            x.copy_from_slice(&next);
-            gradient = next_gradient;
+            history.push(self.history, (x, gradient), (next, next_gradient));
+            x.copy_from_slice(next);
+            std::mem::swap(gradient, next_gradient);
             value = next_value;
         }
-        Minimum { value, iterations, largest_gradient: largest(&gradient) }
+        iterations
     }
+}
+
+/// Vectors that a search works on.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Buffers {
+    gradient: Vec<f64>,
+    direction: Vec<f64>,
+    next: Vec<f64>,
+    next_gradient: Vec<f64>,
+    history: History,
+    weights: Vec<f64>,
 }
 
 /// Where a minimisation ended.
@@ -148,46 +172,81 @@ pub struct Minimum {
     pub largest_gradient: f64,
 }
 
+/// The last pairs (s, y), newest last.
+#[derive(Debug, Clone, Default)]
+struct History {
+    pairs: VecDeque<Pair>,
+    /// Pairs whose memory is free.
+    spare: Vec<Pair>,
+}
+
+#[derive(Debug, Clone, Default)]
 struct Pair {
     s: Vec<f64>,
     y: Vec<f64>,
     /// s . y
     curvature: f64,
+    /// y . y
+    square: f64,
 }
 
-impl Pair {
-    fn new(s: Vec<f64>, y: Vec<f64>) -> Self {
-        let curvature = dot(&s, &y);
-        Self { s, y, curvature }
+impl History {
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
     }
-}
 
-/// The two-loop recursion: minus the approximate inverse Hessian times the gradient.
-fn descent_direction(gradient: &[f64], pairs: &VecDeque<Pair>) -> Vec<f64> {
-    let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
-    let mut weights = Vec::with_capacity(pairs.len());
-    for pair in pairs.iter().rev() {
-        let weight = dot(&pair.s, &direction) / pair.curvature;
-        direction.iter_mut().zip(&pair.y).for_each(|(d, y)| *d -= weight * y);
-        weights.push(weight);
+    fn clear(&mut self) {
+        self.spare.extend(self.pairs.drain(..));
     }
-    if let Some(pair) = pairs.back() {
-        let scale = pair.curvature / dot(&pair.y, &pair.y);
-        direction.iter_mut().for_each(|d| *d *= scale);
-    }
-    for (pair, weight) in pairs.iter().zip(weights.iter().rev()) {
-        let correction = dot(&pair.y, &direction) / pair.curvature;
-        direction.iter_mut().zip(&pair.s).for_each(|(d, s)| *d += (weight - correction) * s);
-    }
-    direction
-}
 
-fn dot(left: &[f64], right: &[f64]) -> f64 {
-    left.iter().zip(right).map(|(a, b)| a * b).sum()
-}
+    /// Takes the pair of the step between two points with their gradients, if its curvature is positive.
+    fn push(
+        &mut self,
+        most: usize,
+        (x, gradient): (&[f64], &[f64]),
+        (next, next_gradient): (&[f64], &[f64]),
+    ) {
+        let mut pair = self.spare.pop().unwrap_or_default();
+        pair.s.resize(x.len(), 0.0);
+        pair.y.resize(x.len(), 0.0);
+        pair.square = difference(&mut pair.y, next_gradient, gradient, With::Itself);
+        pair.curvature = difference(&mut pair.s, next, x, With::Vector(&pair.y));
+        if pair.curvature > 1e-10 {
+            if self.pairs.len() == most {
+                self.spare.extend(self.pairs.pop_front());
+            }
+            self.pairs.push_back(pair);
+        } else {
+            self.spare.push(pair);
+        }
+    }
 
-fn largest(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |largest, value| largest.max(value.abs()))
+    /// The two-loop recursion: writes minus the approximate inverse Hessian times the gradient, and returns its product
+    /// with the gradient. Each pass makes one update and the product that the next update needs.
+    fn descent_direction(&self, gradient: &[f64], direction: &mut [f64], weights: &mut Vec<f64>) -> f64 {
+        let pairs = &self.pairs;
+        direction.copy_from_slice(gradient);
+        weights.clear();
+        weights.resize(pairs.len(), 0.0);
+        let (Some(oldest), Some(newest)) = (pairs.front(), pairs.back()) else {
+            return move_and_project(direction, 0.0, gradient, -1.0, gradient);
+        };
+        let mut product = move_and_project(direction, 0.0, gradient, -1.0, &newest.s);
+        for index in (1..pairs.len()).rev() {
+            let pair = &pairs[index];
+            weights[index] = product / pair.curvature;
+            product = move_and_project(direction, -weights[index], &pair.y, 1.0, &pairs[index - 1].s);
+        }
+        weights[0] = product / oldest.curvature;
+        let scale = newest.curvature / newest.square;
+        product = move_and_project(direction, -weights[0], &oldest.y, scale, &oldest.y);
+        for (index, pair) in pairs.iter().enumerate() {
+            let correction = product / pair.curvature;
+            let onto = pairs.get(index + 1).map_or(gradient, |newer| &newer.y);
+            product = move_and_project(direction, weights[index] - correction, &pair.s, 1.0, onto);
+        }
+        product
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Base learners: from a prior and a small data set to a posterior.
 
 mod adapted;
+pub(crate) mod flat;
 pub mod gibbs_gp;
 pub mod lbfgs;
 mod proximal;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::lbfgs::Lbfgs;
+use super::flat::add_pull;
+use super::lbfgs::{Buffers, Lbfgs};
 use super::squared_loss::{Examples, SquaredLoss};
 
 /// The search for q*.
@@ -17,18 +18,23 @@ pub struct Proximal {
 impl Proximal {
     /// Moves `q`, which starts at p, towards q*; returns L^(q, S).
     pub fn minimise(&self, loss: &mut SquaredLoss, p: &[f64], examples: Examples<'_>, q: &mut [f64]) -> f64 {
+        self.minimise_in(&mut Buffers::default(), loss, p, examples, q)
+    }
+
+    /// The same with buffers that serve many searches.
+    pub(crate) fn minimise_in(
+        &self,
+        buffers: &mut Buffers,
+        loss: &mut SquaredLoss,
+        p: &[f64],
+        examples: Examples<'_>,
+        q: &mut [f64],
+    ) -> f64 {
         let pull = 1.0 / self.beta_sigma_squared;
-        self.optimiser.minimise(q, |q, gradient| {
+        self.optimiser.search(buffers, q, |q, gradient| {
             let risk = loss.add_gradient(q, examples, 1.0, gradient);
-            let mut distance = 0.0;
-            for ((q, p), gradient) in q.iter().zip(p).zip(gradient.iter_mut()) {
-                let difference = q - p;
-                distance += difference * difference;
-                *gradient += pull * difference;
-            }
-            risk + 0.5 * pull * distance
+            risk + 0.5 * pull * add_pull(gradient, pull, q, p)
         });
-        let mut unused = vec![0.0; q.len()];
-        loss.add_gradient(q, examples, 1.0, &mut unused)
+        loss.loss(q, examples)
     }
 }
