@@ -1,4 +1,5 @@
-//! Passes over flat vectors, vectorised for the processor at hand. Each adds in an order fixed by the length alone.
+//! Passes over flat vectors, vectorised for the processor at hand. Each adds in an order fixed by the length and the
+//! processor's vectors.
 //!
 //! Sums run in [`LANES`] partial sums, enough to hide the latency of a fused multiply-add. Chunks are copied to local arrays
 //! first: otherwise the compiler must reckon with overlapping slices and makes no vectors of the lanes.
@@ -30,28 +31,35 @@ impl WithSimd for MoveAndProject<'_> {
     type Output = f64;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> f64 {
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
         let Self { coefficient, scale, .. } = self;
-        let mut sums = [0.0; LANES];
-        let (vectors, vector_rest) = self.vector.as_chunks_mut::<LANES>();
-        let (alongs, along_rest) = self.along.as_chunks::<LANES>();
-        let (ontos, onto_rest) = self.onto.as_chunks::<LANES>();
-        for ((vector, along), onto) in vectors.iter_mut().zip(alongs).zip(ontos) {
-            let (mut moved, along, onto) = (*vector, *along, *onto);
-            for lane in 0..LANES {
-                moved[lane] = scale * coefficient.mul_add(along[lane], moved[lane]);
+        let (wide_coefficient, wide_scale) = (simd.splat_f64s(coefficient), simd.splat_f64s(scale));
+        let mut sums = [simd.splat_f64s(0.0); 4];
+        let (vectors, vector_rest) = S::as_mut_simd_f64s(self.vector);
+        let (alongs, along_rest) = S::as_simd_f64s(self.along);
+        let (ontos, onto_rest) = S::as_simd_f64s(self.onto);
+        let (fours, last) = vectors.as_chunks_mut::<4>();
+        let (along_fours, along_last) = alongs.as_chunks::<4>();
+        let (onto_fours, onto_last) = ontos.as_chunks::<4>();
+        for ((vector, along), onto) in fours.iter_mut().zip(along_fours).zip(onto_fours) {
+            for k in 0..4 {
+                let moved = simd.mul_add_e_f64s(wide_coefficient, along[k], vector[k]);
+                vector[k] = simd.mul_f64s(wide_scale, moved);
+                sums[k] = simd.mul_add_e_f64s(vector[k], onto[k], sums[k]);
             }
-            *vector = moved;
-            for lane in 0..LANES {
-                sums[lane] = moved[lane].mul_add(onto[lane], sums[lane]);
-            }
+        }
+        for ((vector, along), onto) in last.iter_mut().zip(along_last).zip(onto_last) {
+            let moved = simd.mul_add_e_f64s(wide_coefficient, *along, *vector);
+            *vector = simd.mul_f64s(wide_scale, moved);
+            sums[0] = simd.mul_add_e_f64s(*vector, *onto, sums[0]);
         }
         let mut rest = 0.0;
         for ((value, along), onto) in vector_rest.iter_mut().zip(along_rest).zip(onto_rest) {
             *value = scale * coefficient.mul_add(*along, *value);
             rest += *value * onto;
         }
-        total(sums) + rest
+        let pairs = simd.add_f64s(simd.add_f64s(sums[0], sums[2]), simd.add_f64s(sums[1], sums[3]));
+        simd.reduce_sum_f64s(pairs) + rest
     }
 }
 
