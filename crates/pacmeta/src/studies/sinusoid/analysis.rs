@@ -390,7 +390,7 @@ impl<'a> Analysis<'a> {
                 let pairs: Vec<(f64, f64)> = (0..self.plan.ablation_sets)
                     .filter_map(|set| {
                         let paper = self.plan.model(setting, examples, set, 0);
-                        let other = ModelSpec { variant, illustrated: false, ..paper };
+                        let other = self.plan.ablation(variant, setting, examples, set);
                         let rmse = |spec| Some(self.measured(spec)?.per_example.mean_rmse());
                         Some((rmse(other)?, rmse(paper)?))
                     })

@@ -77,7 +77,7 @@ impl Plan {
                 examples: vec![5, 10, 30, 50, 100],
                 beta_per_example: vec![10.0, 30.0, 100.0],
                 alpha_over_beta: vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
-                inner_rates: vec![0.01, 0.03, 0.1],
+                inner_rates: vec![0.03, 0.1],
                 inner_steps: vec![1, 5],
                 data_sets: 8,
                 seeds: 5,
@@ -91,7 +91,7 @@ impl Plan {
                 beta_per_example: vec![30.0, 100.0],
                 alpha_over_beta: vec![0.1, 0.2, 0.4],
                 inner_rates: vec![0.03, 0.1],
-                inner_steps: vec![1],
+                inner_steps: vec![5],
                 data_sets: 3,
                 seeds: 1,
                 iterations: 2000,
@@ -174,7 +174,18 @@ impl Plan {
             (Variant::NoHyperPrior, pacmaml),
             (Variant::NoHyperPrior, pacoh),
             (Variant::NoHyperPrior, reptile),
+            (Variant::Converged, reptile),
         ]
+    }
+
+    /// A model of an ablation, from the first seed.
+    pub fn ablation(&self, variant: Variant, setting: Setting, examples: usize, data_set: u64) -> ModelSpec {
+        let iterations = match variant {
+            // Each of them takes as long as a hundred others.
+            Variant::Converged => (self.iterations / Variant::CONVERGED_PART).max(1),
+            _ => self.iterations,
+        };
+        ModelSpec { variant, iterations, illustrated: false, ..self.model(setting, examples, data_set, 0) }
     }
 
     /// m_i of the ablations: the smallest, the middle and the largest.
@@ -187,7 +198,7 @@ impl Plan {
         list
     }
 
-    /// Every piece, so ordered that an interrupted study has whole meta-training sets first.
+    /// Every piece, so ordered that an interrupted study has whole seeds first, and the ablations after the first of them.
     pub fn specs(&self) -> Vec<SinusoidSpec> {
         let mut specs = vec![SinusoidSpec::Model(self.plain_gp())];
         for &examples in &self.examples {
@@ -197,6 +208,9 @@ impl Plan {
             }
         }
         for seed in 0..self.seeds {
+            if seed == 1 {
+                specs.extend(self.ablation_specs());
+            }
             for data_set in 0..self.data_sets {
                 for method in StudyMethod::ALL.into_iter().filter(|method| *method != StudyMethod::PlainGp) {
                     for setting in self.settings(method) {
@@ -206,11 +220,19 @@ impl Plan {
                 }
             }
         }
+        if self.seeds == 1 {
+            specs.extend(self.ablation_specs());
+        }
+        specs
+    }
+
+    /// The models of the ablations, which differ from those of the first seed in one respect each.
+    fn ablation_specs(&self) -> Vec<SinusoidSpec> {
+        let mut specs = Vec::new();
         for (variant, setting) in self.ablations() {
             for examples in self.ablation_examples() {
                 for data_set in 0..self.ablation_sets {
-                    let model = self.model(setting, examples, data_set, 0);
-                    specs.push(SinusoidSpec::Model(ModelSpec { variant, illustrated: false, ..model }));
+                    specs.push(SinusoidSpec::Model(self.ablation(variant, setting, examples, data_set)));
                 }
             }
         }

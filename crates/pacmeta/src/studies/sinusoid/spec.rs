@@ -195,11 +195,14 @@ pub enum Variant {
     Unstandardised,
     /// The hyper-prior is so wide that it does not act.
     NoHyperPrior,
-    /// Reptile's inner optimum is searched for until it is found.
+    /// Reptile's inner optimum is searched for until it is found, for fewer iterations.
     Converged,
 }
 
 impl Variant {
+    /// The part of the iterations that [`Variant::Converged`] makes, as a divisor.
+    pub const CONVERGED_PART: u64 = 40;
+
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
@@ -207,7 +210,7 @@ impl Variant {
             Self::FixedSubsets => "S' drawn once",
             Self::Unstandardised => "without standardisation",
             Self::NoHyperPrior => "without hyper-prior",
-            Self::Converged => "inner optimum converged",
+            Self::Converged => "inner optimum converged, a fortieth of the iterations",
         }
     }
 }
@@ -261,9 +264,10 @@ impl ModelSpec {
         match self.setting {
             Setting::Pacoh { .. } => 12.0 + 2.8 * examples + 0.035 * examples * examples,
             Setting::Pacmaml { .. } => 20.0 + 2.5 * examples,
-            Setting::Reptile { .. } => 150.0 + 15.0 * examples,
-            Setting::Maml { steps, .. } => 30.0 + 60.0 * steps as f64 + 1.5 * examples,
-            Setting::Fomaml { steps, .. } => 30.0 + 25.0 * steps as f64 + 1.5 * examples,
+            Setting::Reptile { .. } if self.variant == Variant::Converged => 3e4 + 1500.0 * examples,
+            Setting::Reptile { .. } => 390.0 + 13.0 * examples,
+            Setting::Maml { steps, .. } => 20.0 + 28.0 * steps as f64 + 1.8 * examples,
+            Setting::Fomaml { steps, .. } => 20.0 + 12.0 * steps as f64 + 1.8 * examples,
             Setting::MultiTask { .. } => 10.0 + 1.5 * examples,
             Setting::PlainGp => 0.0,
         }
