@@ -17,7 +17,7 @@ pub mod theorem;
 
 pub use crate::config::Assumption as LossAssumption;
 pub use gap::{GapSettings, gap_by_hyper_prior, gap_by_risk_difference};
-pub use objective::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective};
+pub use objective::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective, objective_of};
 pub use psi::{PsiSettings, psi_by_simulation};
 pub use theorem::{Statement, TheoremReport, TheoremRequest, bound};
 

@@ -220,12 +220,30 @@ pub fn objective(
     request: &ObjectiveRequest,
     gradient: Option<&mut Parameters<f64>>,
 ) -> Result<ObjectiveReport> {
+    let members = request.kind.members(tasks)?;
+    objective_of(model, tasks, &members, request, gradient)
+}
+
+/// The same with S' and S of each task given, instead of the task's `adapt` and all of its examples: a training run's own,
+/// for instance ([`BatchSampler::each_once`](crate::methods::BatchSampler::each_once)). One member a task, in order.
+///
+/// # Errors
+/// As for [`objective`].
+pub fn objective_of(
+    model: &Model,
+    tasks: &[Task],
+    members: &[Member],
+    request: &ObjectiveRequest,
+    gradient: Option<&mut Parameters<f64>>,
+) -> Result<ObjectiveReport> {
     request.check()?;
     let spec = gaussian_process(model.spec())?;
     let tasks = super::standardised(model, tasks)?;
-    let members = request.kind.members(&tasks)?;
+    if !members.iter().map(|member| member.task).eq(0..tasks.len()) {
+        return Err(crate::error::Error::input("the members", "expected every task once, in order"));
+    }
     let parameters = model.parameters();
-    let chunks = chunks(request.kind, spec, parameters.values(), &tasks, &members, gradient.is_some())?;
+    let chunks = chunks(request.kind, spec, parameters.values(), &tasks, members, gradient.is_some())?;
 
     let values: Vec<TaskObjective> = chunks.iter().flat_map(|chunk| chunk.tasks.iter().copied()).collect();
     let observed_tasks = request.observed_tasks.unwrap_or(tasks.len());

@@ -14,7 +14,7 @@ use crate::environments::{observed_tasks, table, target_tasks};
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, Scores, evaluate, floor_scores};
 use crate::learners::{InnerSteps, Learner, Proximal, TargetTemperature};
-use crate::methods::{BatchSampler, MethodSettings};
+use crate::methods::{BatchSampler, Member, MethodSettings};
 use crate::model::{Columns, Model};
 use crate::priors::PriorSpec;
 use crate::standardisation::Standardisation;
@@ -175,6 +175,13 @@ impl Experiment {
             resample: subset.map(|subset| subset.resample).unwrap_or_default(),
             key: key.named("training"),
         }
+    }
+
+    /// Every observed task once, with the S' and S that training uses: the same ones where `method.resample` is `fixed`,
+    /// else one more draw.
+    pub fn members(&self) -> Vec<Member> {
+        let key = Key::new(self.config.seed);
+        self.sampler(key).each_once(&self.observed, key.named("objective"))
     }
 
     /// Trains in memory, without leaving anything on disk.

@@ -1,6 +1,6 @@
 //! Batches of tasks, and the subset S' of each that a base learner may see.
 
-use pacmeta_tensor::Key;
+use pacmeta_tensor::{Generator, Key};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -138,29 +138,46 @@ impl BatchSampler {
         let mut generator = self.key.named("batch").index(iteration).generator();
         for member in members.iter_mut() {
             member.task = generator.below(tasks.len());
-            let task = &tasks[member.task];
-            member.judged.clear();
-            let Some(subset) = self.subset else {
+            self.split(tasks, member, &mut generator);
+        }
+    }
+
+    /// Every task once, with the S' and S that training uses: the same subsets where they are fixed, else subsets of the
+    /// same size that `key` draws.
+    pub fn each_once(&self, tasks: &[Task], key: Key) -> Vec<Member> {
+        (0..tasks.len())
+            .map(|task| {
+                let mut member = Member { task, ..Member::default() };
+                self.split(tasks, &mut member, &mut key.index(task as u64).generator());
+                member
+            })
+            .collect()
+    }
+
+    /// Sets S' and S of a member whose task is set. The generator is asked only where S' is drawn anew.
+    fn split(&self, tasks: &[Task], member: &mut Member, generator: &mut Generator) {
+        let task = &tasks[member.task];
+        member.judged.clear();
+        let Some(subset) = self.subset else {
+            member.adapt.clear();
+            return;
+        };
+        let size = subset.of(task.len());
+        match (self.resample, task.adapt()) {
+            (Resample::EachIteration, _) => generator.subset_into(task.len(), size, &mut member.adapt),
+            (Resample::Fixed, Some(adapt)) => {
                 member.adapt.clear();
-                continue;
-            };
-            let size = subset.of(task.len());
-            match (self.resample, task.adapt()) {
-                (Resample::EachIteration, _) => generator.subset_into(task.len(), size, &mut member.adapt),
-                (Resample::Fixed, Some(adapt)) => {
-                    member.adapt.clear();
-                    member.adapt.extend_from_slice(adapt);
-                }
-                (Resample::Fixed, None) => self
-                    .key
-                    .named("fixed subset")
-                    .index(member.task as u64)
-                    .generator()
-                    .subset_into(task.len(), size, &mut member.adapt),
+                member.adapt.extend_from_slice(adapt);
             }
-            if self.rule == SubsetRule::Disjoint {
-                member.judged = task.complement(&member.adapt);
-            }
+            (Resample::Fixed, None) => self
+                .key
+                .named("fixed subset")
+                .index(member.task as u64)
+                .generator()
+                .subset_into(task.len(), size, &mut member.adapt),
+        }
+        if self.rule == SubsetRule::Disjoint {
+            member.judged = task.complement(&member.adapt);
         }
     }
 }
@@ -209,6 +226,22 @@ mod tests {
         for member in (0..30).flat_map(|iteration| draw(&sampler, iteration)) {
             let known = seen[member.task].get_or_insert_with(|| member.adapt.clone());
             assert_eq!(*known, member.adapt);
+        }
+    }
+
+    #[test]
+    fn each_task_once_keeps_the_rule_and_the_fixed_subsets_of_training() {
+        for rule in [SubsetRule::Nested, SubsetRule::Disjoint] {
+            let fixed = sampler(rule, Resample::Fixed);
+            let all = fixed.each_once(&tasks(), Key::new(8));
+            assert_eq!(all.iter().map(|member| member.task).collect::<Vec<_>>(), [0, 1, 2, 3]);
+            for member in (0..30).flat_map(|iteration| draw(&fixed, iteration)) {
+                assert_eq!(all[member.task], member);
+            }
+            let anew = sampler(rule, Resample::EachIteration).each_once(&tasks(), Key::new(8));
+            assert_ne!(anew, all);
+            assert!(anew.iter().all(|member| member.adapt.len() == 3));
+            assert!(anew.iter().all(|member| member.judged.is_empty() == (rule == SubsetRule::Nested)));
         }
     }
 

@@ -4,16 +4,13 @@
 use std::fmt;
 use std::path::Path;
 
-use pacmeta_tensor::Key;
-
-use crate::bounds::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, objective};
+use crate::bounds::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, objective_of};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, Scores, mean_and_standard_error};
 use crate::experiment::{Experiment, TemperatureChoice};
 use crate::methods::MethodSettings;
 use crate::model::Model;
-use crate::task::Task;
 use crate::training::files::read_bounded;
 use crate::training::metrics::{MetricsLine, read_metrics};
 
@@ -117,7 +114,7 @@ fn settings(experiment: &Experiment, choice: &TemperatureChoice) -> Result<Metho
     experiment.config().method_settings(choice.beta.unwrap_or(f64::NAN), choice.alpha)
 }
 
-/// The objective of PACOH or PACMAML on all observed tasks, each once; S' is what a task states, else drawn.
+/// The objective of PACOH or PACMAML on all observed tasks, each once, with the S' and S of the training.
 fn observed_objective(
     experiment: &Experiment,
     model: &Model,
@@ -129,25 +126,13 @@ fn observed_objective(
         _ => return Ok(None),
     };
     let config = experiment.config();
-    let key = Key::new(config.seed).named("objective");
-    let size = config.method.subset.as_ref().map(|subset| subset.size);
-    let subset = |(index, task): (usize, &Task)| -> Result<Task> {
-        match size {
-            Some(size) if task.adapt().is_none() => {
-                let size = size.of(task.len()).min(task.len());
-                task.clone().with_adapt(key.index(index as u64).generator().subset(task.len(), size))
-            }
-            _ => Ok(task.clone()),
-        }
-    };
-    let tasks: Vec<Task> = experiment.observed().iter().enumerate().map(subset).collect::<Result<_>>()?;
     let mut request = ObjectiveRequest::new(kind);
     request.delta = Some(config.bound.delta);
     if let Some(hyper_prior) = &config.method.hyper_prior {
         request.lambda = hyper_prior.lambda;
         request.sigma0_squared = hyper_prior.sigma0_squared;
     }
-    objective(model, &tasks, &request, None).map(Some)
+    objective_of(model, experiment.observed(), &experiment.members(), &request, None).map(Some)
 }
 
 /// A model against the plain Gaussian process on the same tasks.
@@ -212,5 +197,44 @@ impl fmt::Display for Verdict {
             Some(error) => write!(f, "; mean difference {:.4} ± {error:.4}.", self.difference()),
             None => f.write_str("; one task tells little."),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Silent;
+    use crate::methods::{Batch, Pacmaml};
+    use crate::priors::PriorSpec;
+    use crate::task::Task;
+
+    #[test]
+    fn the_objective_has_the_subsets_and_the_rule_of_the_training() {
+        let text = "[data]\nexamples = 6\ntasks = 4\ntarget_tasks = 2\nquery = 7\n[training]\niterations = 20\n[method]\n\
+                    beta = 60\nalpha = 30\nsubset = 2\nresample = \"fixed\"\nsplit = \"disjoint\"\n";
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = Experiment::prepare(Config::parse("test", text, &[]).unwrap()).unwrap();
+        let outcome = experiment.train_in(folder.path().join("run"), &mut Silent).unwrap();
+        let run =
+            RunResults::new(experiment, outcome.model, outcome.choice, folder.path().join("run")).unwrap();
+        let standardised: Vec<Task> =
+            run.experiment.observed().iter().map(|task| run.model.standardise(task).unwrap()).collect();
+        let PriorSpec::GaussianProcess(spec) = run.model.spec() else { panic!("a Gaussian process") };
+        let mut method = Pacmaml { alpha: 30.0, beta: 60.0 }.on(spec);
+        let sampler = run.experiment.sampler(pacmeta_tensor::Key::new(0));
+        let (mut members, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
+        for iteration in 0..20 {
+            sampler.draw(&standardised, iteration, &mut members);
+            let batch = Batch { tasks: &standardised, members: &members };
+            let values = method.tasks(run.model.parameters().values(), &batch).unwrap();
+            for (member, values) in members.iter().zip(values) {
+                assert_eq!((member.adapt.len(), member.judged.len()), (2, 4));
+                let shown = &run.objective.as_ref().unwrap().tasks[member.task];
+                assert!((shown.risk - values.risk).abs() < 1e-12 * values.risk, "{shown:?} {values:?}");
+                assert!((shown.w - values.w).abs() < 1e-12 * values.w.abs().max(1.0));
+                seen.insert(member.task);
+            }
+        }
+        assert_eq!(seen.len(), 4, "training saw every task");
     }
 }
