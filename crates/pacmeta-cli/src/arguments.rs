@@ -259,12 +259,14 @@ pub(crate) enum ObjectiveName {
 /// The objective of PACOH or PACMAML on tasks, term by term, or a bound of the paper
 ///
 /// Without --theorem: the objective, which leaves out constants and bounds nothing. With it: the bound itself, under the
-/// assumption that --assume states.
+/// assumption that --assume states, or with simulated cumulant terms.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pacmeta bound runs/sinusoid --tasks tasks.json\n  \
                         pacmeta bound prior.safetensors --tasks tasks.json --objective pacmaml --beta 300 --alpha 60 --json\n  \
                         pacmeta bound runs/sinusoid --tasks tasks.json --theorem 4 --assume non-negative:20 \\\n      \
-                        --hyper-posterior-std 0.05 --beta 30 --alpha 5")]
+                        --hyper-posterior-std 0.05 --beta 30 --alpha 5\n  \
+                        pacmeta bound runs/sinusoid --tasks tasks.json --theorem 4 --psi simulate --environment sinusoid \\\n      \
+                        --hyper-posterior-std 0.05 --draws 400")]
 pub(crate) struct Bound {
     /// The folder of a run, or a checkpoint file
     #[arg(value_name = "CKPT")]
@@ -322,6 +324,15 @@ pub(crate) enum TheoremName {
     Corollary,
 }
 
+/// Where the cumulant terms of a bound come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PsiSource {
+    /// From what --assume states: a guarantee under that assumption
+    Assume,
+    /// By Monte Carlo on --environment, with standard errors: an estimate, no guarantee
+    Simulate,
+}
+
 /// What a real bound needs beyond the objective.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "A bound instead of the objective")]
@@ -336,6 +347,9 @@ pub(crate) struct TheoremOptions {
     /// The same for the true risk of the base learner on a task [default: as --assume]
     #[arg(long, value_name = "WHAT", value_parser = assumption, requires = "theorem", allow_hyphen_values = true)]
     pub(crate) assume_tasks: Option<Assumption>,
+    /// Where the cumulant terms Psi1 and Psi2 come from
+    #[arg(long, value_enum, default_value = "assume", requires = "theorem")]
+    pub(crate) psi: PsiSource,
     /// Standard deviation of the hyper-posterior, a Gaussian around the learned prior
     #[arg(long, value_name = "S", requires = "theorem", allow_negative_numbers = true)]
     pub(crate) hyper_posterior_std: Option<f64>,
@@ -345,16 +359,16 @@ pub(crate) struct TheoremOptions {
     /// Examples of a target task (Theorem 3 and its corollary)
     #[arg(long, value_name = "M", requires = "theorem")]
     pub(crate) target_examples: Option<usize>,
-    /// Estimate the gap on this environment: sinusoid, cauchy or gp-draws
+    /// Estimate the gap, and the cumulant terms with --psi simulate, on this environment: sinusoid, cauchy or gp-draws
     #[arg(long, value_name = "NAME", requires = "theorem", conflicts_with = "gap")]
     pub(crate) environment: Option<String>,
     /// The gap, where you know it
     #[arg(long, value_name = "VALUE", requires = "theorem", allow_negative_numbers = true)]
     pub(crate) gap: Option<f64>,
-    /// Tasks for each prior when the gap is estimated
+    /// Tasks for each prior in simulations
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) tasks_per_draw: usize,
-    /// Fresh examples of each task when the gap is estimated
+    /// Fresh examples of each task in simulations
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) fresh_examples: usize,
     /// Seed of the draws

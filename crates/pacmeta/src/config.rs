@@ -134,7 +134,7 @@ impl Config {
             prior: PriorConfig::read(prior, kind)?,
             training: TrainingConfig::read(training, kind)?,
             search: SearchConfig::read(search, &method)?,
-            bound: BoundConfig::read(bound)?,
+            bound: BoundConfig::read(bound, &data)?,
             data,
             method,
         })

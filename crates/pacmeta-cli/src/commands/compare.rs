@@ -11,6 +11,7 @@ use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
+use super::bound_table::bounds_of_runs;
 use super::scores::{
     floors_json, heading, not_a_bound, objective_table, rows_of_all, run_json, score_table, temperature_line,
     wrapped,
@@ -89,6 +90,10 @@ fn as_text(runs: &[RunResults]) -> Result<String> {
             objective_table(&objectives),
             not_a_bound(&first.model)
         ));
+    }
+    let bounds = bounds_of_runs(runs);
+    if !bounds.is_empty() {
+        text.push_str(&format!("\n{}\n{bounds}", bold("The bound on a new task's risk, term by term")));
     }
     let mut temperatures = String::new();
     for run in runs {

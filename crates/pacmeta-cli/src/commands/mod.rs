@@ -3,6 +3,7 @@
 pub(crate) mod adapt;
 pub(crate) mod bench;
 pub(crate) mod bound;
+mod bound_table;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod evaluate;

@@ -65,6 +65,7 @@ pub(super) fn run_json(run: &RunResults) -> Result<Map<String, Value>> {
     map.insert("floors".into(), floors_json(run));
     map.insert("meta_learning_helped".into(), json!(run.verdict().map(|verdict| verdict.word())));
     map.insert("objective".into(), json!(run.objective));
+    map.insert("bound".into(), json!(run.bound));
     map.insert("left_out".into(), json!(run.experiment.left_out()));
     Ok(map)
 }
@@ -132,7 +133,7 @@ pub(super) fn not_a_bound(model: &Model) -> String {
 }
 
 /// A temperature or a count: as many digits as it has.
-fn plain(value: f64) -> String {
+pub(super) fn plain(value: f64) -> String {
     if value.abs() < 1e6 && value.abs() >= 1e-3 {
         format!("{}", (value * 1e6).round() / 1e6)
     } else {

@@ -1,8 +1,11 @@
 //! `pacmeta bound --theorem`: a bound of the paper, under assumptions that the user states.
 
 use pacmeta::bounds::{
-    GapSettings, Statement, TheoremReport, TheoremRequest, bound, gap_by_hyper_prior, gap_by_risk_difference,
+    GapSettings, PsiSettings, SimulatedPsi, Statement, TaskFunctions, TaskPsiSettings, TheoremReport,
+    TheoremRequest, bound, bound_with_simulated_psi, gap_by_hyper_prior, gap_by_risk_difference,
+    psi_by_simulation, task_psi_by_simulation,
 };
+use pacmeta::config::Assumption;
 use pacmeta::environments::by_name;
 use pacmeta::learners::{Learner, TargetTemperature};
 use pacmeta::{Error, Model, Result, Task};
@@ -10,20 +13,30 @@ use pacmeta_bounds::{CorollaryGap, HyperPriorGap, RiskDifference, RiskPair};
 use pacmeta_tensor::Key;
 
 use super::bound::temperature;
-use super::scores::wrapped;
-use crate::arguments::{Bound, ObjectiveName, TheoremName};
+use super::bound_table::{assumed, bound_table};
+use crate::arguments::{Bound, ObjectiveName, PsiSource, TheoremName};
 use crate::output::{print, print_json};
-use crate::table::{Table, number, with_error};
 
 pub(super) fn run(arguments: &Bound, name: TheoremName, model: &Model, tasks: &[Task]) -> Result<()> {
     check_objective(arguments, name)?;
     let options = &arguments.theorem;
-    let Some(example_assumption) = options.assume else {
-        return Err(Error::input(
-            "option `--assume`",
-            "a bound needs an assumption about the loss: bounded:A,B, sub-gaussian:VARIANCE, sub-gamma:VARIANCE,SCALE or \
-             non-negative:SECOND_MOMENT (the natural one for squared errors); without one there is only the objective",
-        ));
+    let example_assumption = match (options.psi, options.assume) {
+        (PsiSource::Assume, Some(assumption)) => assumption,
+        (PsiSource::Assume, None) => {
+            return Err(Error::input(
+                "option `--assume`",
+                "a bound needs an assumption about the loss: bounded:A,B, sub-gaussian:VARIANCE, sub-gamma:VARIANCE,SCALE \
+                 or non-negative:SECOND_MOMENT (the natural one for squared errors); without one there is only the \
+                 objective, or an estimate by `--psi simulate` on a synthetic environment",
+            ));
+        }
+        (PsiSource::Simulate, None) if options.assume_tasks.is_none() => Assumption::Simulated,
+        (PsiSource::Simulate, _) => {
+            return Err(Error::input(
+                "options `--assume`, `--psi`",
+                "simulated cumulant terms need no assumption; remove one of the two",
+            ));
+        }
     };
     let std = options.hyper_posterior_std.unwrap_or(0.0);
     if !(std.is_finite() && std >= 0.0) {
@@ -44,7 +57,13 @@ pub(super) fn run(arguments: &Bound, name: TheoremName, model: &Model, tasks: &[
         draws: options.draws,
         key: Key::new(options.seed).named("bound"),
     };
-    let report = bound(model, tasks, &request)?;
+    let report = match options.psi {
+        PsiSource::Assume => bound(model, tasks, &request)?,
+        PsiSource::Simulate => {
+            let simulated = simulated_psi(arguments, model, tasks, &request)?;
+            bound_with_simulated_psi(model, tasks, &request, &simulated)?
+        }
+    };
     if arguments.json { print_json(&report) } else { print(&as_text(&report)) }
 }
 
@@ -74,7 +93,21 @@ fn statement(
     lambda: f64,
 ) -> Result<Statement> {
     let options = &arguments.theorem;
-    let gap_is_given = options.gap.is_some() || options.environment.is_some();
+    let simulates = options.psi == PsiSource::Simulate;
+    if simulates && options.environment.is_none() {
+        return Err(Error::input(
+            "option `--environment`",
+            "`--psi simulate` draws tasks: name the environment that yours come from, sinusoid, cauchy or gp-draws",
+        ));
+    }
+    if simulates && name == TheoremName::Three {
+        return Err(Error::input(
+            "options `--theorem`, `--psi`",
+            "Theorem 3 needs a Psi2 that holds for every prior, and a simulated one is an average over them; the corollary, \
+             with its gap as a difference of risks, takes it: --theorem corollary",
+        ));
+    }
+    let gap_is_given = options.gap.is_some() || (options.environment.is_some() && !simulates);
     if matches!(name, TheoremName::Two | TheoremName::Four) && gap_is_given {
         return Err(Error::input(
             "options `--gap`, `--environment`",
@@ -122,7 +155,11 @@ fn statement(
         (Some((environment, settings)), _) => {
             let std = options.hyper_posterior_std.unwrap_or(0.0);
             let difference = gap_by_risk_difference(&**environment, model, std * std, settings)?;
-            CorollaryGap::Smaller { hyper_prior: hyper_prior()?, difference }
+            match options.psi {
+                // The smaller of both would need Theorem 3's uniform Psi2.
+                PsiSource::Simulate => CorollaryGap::Difference(difference),
+                PsiSource::Assume => CorollaryGap::Smaller { hyper_prior: hyper_prior()?, difference },
+            }
         }
         (None, Some(gap)) => CorollaryGap::Difference(RiskDifference::from_risks(gap, 0.0)?),
         (None, None) => {
@@ -141,17 +178,7 @@ fn gap_settings(
     beta: f64,
 ) -> Result<GapSettings> {
     let options = &arguments.theorem;
-    let observed_examples = tasks.first().map_or(0, Task::len);
-    if let Some(other) = tasks.iter().find(|task| task.len() != observed_examples) {
-        return Err(Error::input(
-            "option `--environment`",
-            format!(
-                "the gap is simulated for observed tasks of one size, but there are tasks of {observed_examples} and of \
-                 {} examples; give its value with --gap",
-                other.len()
-            ),
-        ));
-    }
+    let observed_examples = one_size(tasks.iter().map(Task::len), "the gap", "; give its value with --gap")?;
     let rule = match model.learner() {
         Some(Learner::Gibbs { rule, .. }) => *rule,
         _ => TargetTemperature::default(),
@@ -168,36 +195,78 @@ fn gap_settings(
     })
 }
 
-fn as_text(report: &TheoremReport) -> String {
-    let mut table = Table::new(["term", "value"]);
-    let terms = &report.terms;
-    for (name, term) in [
-        ("  empirical risk, mean over tasks", terms.empirical_risk),
-        ("+ KL(posterior, prior)/beta, mean over tasks", terms.task_kl),
-        ("+ xi KL(hyper-posterior, hyper-prior)", terms.hyper_kl),
-        ("+ xi log(events/delta)", terms.confidence),
-        ("+ cumulants of examples, Psi1", terms.psi1),
-        ("+ cumulants of tasks, Psi2", terms.psi2),
-        ("+ gap between the environments", terms.gap),
-        ("= bound", report.total),
-    ] {
-        table.row([name.to_owned(), with_error(term.value, term.standard_error)]);
+/// The size of all tasks, or a refusal to simulate several.
+fn one_size(mut sizes: impl Iterator<Item = usize>, what: &str, remedy: &str) -> Result<usize> {
+    let first = sizes.next().unwrap_or(0);
+    match sizes.find(|size| *size != first) {
+        None => Ok(first),
+        Some(other) => Err(Error::input(
+            "option `--environment`",
+            format!(
+                "{what} is simulated for observed tasks of one size, but there are tasks of {first} and of {other} \
+                 examples{remedy}"
+            ),
+        )),
     }
-    let settings = &report.settings;
-    let alpha = settings.alpha.map(|alpha| format!(", alpha = {alpha}")).unwrap_or_default();
-    let mut text = format!(
-        "{}, {} tasks, {} by {} draws\n{}beta = {}{alpha}, lambda = {}, delta = {}, xi = {}\n",
+}
+
+/// The cumulant terms on the environment. Its functions behind the given tasks are not known, so that they are drawn too.
+fn simulated_psi(
+    arguments: &Bound,
+    model: &Model,
+    tasks: &[Task],
+    request: &TheoremRequest,
+) -> Result<SimulatedPsi> {
+    let options = &arguments.theorem;
+    let environment = by_name(options.environment.as_deref().unwrap_or_default())?;
+    let examples = one_size(tasks.iter().map(Task::len), "Psi1", "")?;
+    let (learner_examples, temperature) = match request.statement {
+        Statement::Subsampling { alpha } => {
+            let sizes = tasks.iter().map(|task| task.adapt().map_or(task.len(), <[usize]>::len));
+            (one_size(sizes, "Psi2", " in S'")?, alpha)
+        }
+        _ => (examples, request.beta),
+    };
+    Ok(SimulatedPsi {
+        examples: psi_by_simulation(
+            &*environment,
+            model,
+            &PsiSettings {
+                functions: TaskFunctions::Random(tasks.len()),
+                examples,
+                beta: request.beta,
+                sigma0_squared: request.sigma0_squared,
+                draws: options.draws,
+                fresh_examples: options.fresh_examples,
+                key: request.key,
+            },
+        )?,
+        tasks: task_psi_by_simulation(
+            &*environment,
+            model,
+            &TaskPsiSettings {
+                tasks: tasks.len(),
+                examples: learner_examples,
+                temperature,
+                lambda: request.lambda,
+                sigma0_squared: request.sigma0_squared,
+                draws: options.draws,
+                tasks_per_draw: options.tasks_per_draw,
+                fresh_examples: options.fresh_examples,
+                key: request.key,
+            },
+        )?,
+    })
+}
+
+fn as_text(report: &TheoremReport) -> String {
+    format!(
+        "{}, {} tasks, {} by {} draws\n{}± is the Monte-Carlo standard error. The number rests on:\n{}",
         report.theorem,
         report.tasks.len(),
         report.certainty,
-        settings.draws,
-        table.render(),
-        settings.beta,
-        settings.lambda,
-        settings.delta,
-        number(report.xi)
-    );
-    text.push_str("± is the Monte-Carlo standard error. The number rests on:\n");
-    report.assumed.iter().for_each(|line| text.push_str(&wrapped(&format!("- {line}"), "  ")));
-    text
+        report.settings.draws,
+        bound_table(&[("value".to_owned(), report)]),
+        assumed(report)
+    )
 }

@@ -11,9 +11,10 @@ use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;
 use serde_json::json;
 
+use super::bound_table::bounds_of_runs;
 use super::scores::{heading, rows_of, run_json, score_table, temperature_line, wrapped};
 use crate::arguments::Train;
-use crate::output::{command_line, print, print_json, remark, warn};
+use crate::output::{bold, command_line, print, print_json, remark, warn};
 use crate::progress::{Progress, Verbosity};
 
 /// The command of a run, for its report.
@@ -54,6 +55,10 @@ pub(crate) fn run(arguments: &Train) -> Result<()> {
     }
     text.extend(results.verdict().map(|verdict| wrapped(&verdict.to_string(), "")));
     text.extend(temperature_line(&results)?.map(|line| wrapped(&format!("Temperatures of {line}"), "")));
+    let bounds = bounds_of_runs(std::slice::from_ref(&results));
+    if !bounds.is_empty() {
+        text.push_str(&format!("\n{}\n{bounds}", bold("The bound on a new task's risk, term by term")));
+    }
     text.push_str(&format!(
         "\nprior    {}\nreport   {}\n",
         out.join("prior.safetensors").display(),

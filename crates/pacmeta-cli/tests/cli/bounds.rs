@@ -195,3 +195,38 @@ fn a_bound_without_its_assumptions_is_refused() {
         &["did you mean", "sinusoid"],
     );
 }
+
+#[test]
+fn simulated_cumulants_state_their_error_and_that_they_are_no_guarantee() {
+    let place = Place::new();
+    let prior = golden("gp_prior.safetensors");
+    place.write(
+        "tasks.json",
+        r#"{"tasks": [{"x": [0, 1, 2, 3], "y": [5, 6, 5, 7], "adapt": [0, 1]}, {"x": [1, 2, 3, -1], "y": [6, 5, 6, 4], "adapt": [2, 3]}]}"#,
+    );
+    let common = ["bound", &prior, "--tasks", "tasks.json", "--beta", "0.5", "--hyper-posterior-std", "0.05"];
+    let small = ["--draws", "30", "--tasks-per-draw", "4", "--fresh-examples", "6", "--psi", "simulate"];
+    let with = |extra: &[&'static str]| [&common[..], &small[..], extra].concat();
+    let sinusoid = ["--environment", "sinusoid"];
+    let two = place.json(&[&with(&["--theorem", "2", "--json"])[..], &sinusoid].concat());
+    for term in ["psi1", "psi2"] {
+        assert!(two["terms"][term]["standard_error"].as_f64().unwrap() > 0.0, "{two}");
+    }
+    assert_eq!(two["certainty"], "estimated");
+    assert!(two["psi_effective_draws"].as_f64().unwrap() >= 1.0);
+    assert!(two["assumed"].to_string().contains("no guarantee"), "{two}");
+    let other = place.json(&[&with(&["--theorem", "2", "--json", "--seed", "5"])[..], &sinusoid].concat());
+    assert_ne!(two["terms"]["psi1"], other["terms"]["psi1"]);
+    let four = place.json(&[&with(&["--theorem", "4", "--alpha", "0.3", "--json"])[..], &sinusoid].concat());
+    assert_eq!(four["terms"]["psi1"], two["terms"]["psi1"], "Psi1 does not depend on the base learner");
+    assert_ne!(four["terms"]["psi2"], two["terms"]["psi2"], "Psi2 does");
+    let corollary = ["--theorem", "corollary", "--target-examples", "2", "--json"];
+    let corollary = place.json(&[&with(&corollary)[..], &sinusoid].concat());
+    assert!(corollary["terms"]["gap"]["standard_error"].as_f64().unwrap() > 0.0);
+
+    place.refused(&with(&["--theorem", "2"]), &["--environment", "--psi simulate"]);
+    let three = with(&["--theorem", "3", "--target-examples", "2", "--environment", "sinusoid"]);
+    place.refused(&three, &["every prior", "corollary"]);
+    let both = with(&["--theorem", "2", "--environment", "sinusoid", "--assume", "bounded:0,1"]);
+    place.refused(&both, &["--assume", "remove one"]);
+}

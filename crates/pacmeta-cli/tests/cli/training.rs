@@ -222,3 +222,87 @@ fn a_run_continues_on_its_own_data_only_and_a_failed_start_leaves_the_folder_fre
     place.refused(&train(&[]), &["other data"]);
     assert_eq!(place.read("run/prior.safetensors"), prior);
 }
+
+/// The sum of a bound's terms.
+fn sum(bound: &serde_json::Value) -> f64 {
+    bound["terms"].as_object().unwrap().values().map(|term| term["value"].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn a_run_states_the_bound_of_its_theorem_with_every_term() {
+    let place = Place::with_small();
+    let data = &SMALL[..SMALL.find("[method]").unwrap()];
+    let training = &SMALL[SMALL.find("[training]").unwrap()..];
+    let pacoh = format!("{data}[method]\nname = \"pacoh\"\nbeta_per_example = 30\n{training}");
+    place.write("pacoh.toml", &pacoh);
+    place.write("maml.toml", format!("{data}[method]\nname = \"maml\"\n{training}"));
+    let assume = ["--set", "bound.assumption=non-negative", "--set", "bound.second_moment=20"];
+    let configs = ["compare", "small.toml", "pacoh.toml", "maml.toml"];
+    let text = place.ok(&[&configs[..], &assume].concat());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "term by term",
+        "cumulants of examples, Psi1",
+        "cumulants of tasks, Psi2",
+        "gap between the environments",
+        "pacmaml: Theorem 4 (subsampling)",
+        "pacoh: Corollary of Theorem 3",
+        "Vacuous: predicting the mean",
+        "second moment is at most 20",
+    ] {
+        assert!(text.contains(words), "no `{words}` in: {text}");
+    }
+    let report = place.text("runs/compare/report.html");
+    assert!(report.contains("The bound, term by term") && report.contains("cumulants of tasks, Psi2"));
+    let value = place.json(&[&configs[..], &assume, &["--json"]].concat());
+    let bound = |index: usize| &value["runs"][index]["bound"];
+    for index in [0, 1] {
+        let total = bound(index)["total"]["value"].as_f64().unwrap();
+        assert!((sum(bound(index)) - total).abs() < 1e-9 * total);
+        assert_eq!(bound(index)["vacuous"], true);
+        // (beta/m) s^2/2 and (lambda/n) s^2/2 for the stated second moment.
+        assert!((bound(index)["terms"]["psi1"]["value"].as_f64().unwrap() - 30.0 * 10.0).abs() < 1e-9);
+        assert!((bound(index)["terms"]["psi2"]["value"].as_f64().unwrap() - 10.0).abs() < 1e-9);
+    }
+    assert_eq!(bound(0)["terms"]["gap"]["value"], 0.0);
+    assert!(bound(1)["terms"]["gap"]["standard_error"].as_f64().unwrap() > 0.0);
+    assert!(bound(2).is_null(), "no theorem is about maml");
+
+    // Observed tasks as large as target tasks: Theorem 2, without a gap.
+    let same = ["train", "pacoh.toml", "--out", "same", "--set", "data.support=8", "--json"];
+    let same = place.json(&[&same[..], &assume].concat());
+    assert_eq!(same["bound"]["theorem"], "Theorem 2 (one environment)");
+    assert_eq!(same["bound"]["terms"]["gap"]["value"], 0.0);
+    // Without an assumption tasks that are drawn are simulated.
+    let simulated = place.json(&["train", "small.toml", "--json"]);
+    assert_eq!(simulated["bound"]["certainty"], "estimated");
+    assert!(simulated["bound"]["terms"]["psi1"]["standard_error"].as_f64().unwrap() > 0.0);
+    assert!(simulated["bound"]["assumed"].to_string().contains("no guarantee"));
+}
+
+#[test]
+fn a_bound_that_cannot_be_stated_says_why_and_the_run_goes_on() {
+    let place = Place::with_small();
+    let none = place.ok(&["train", "small.toml", "--set", "bound.assumption=none"]);
+    assert!(none.contains("no bound is stated: nothing is assumed"), "{none}");
+    let mut table = "task,x,y\n".to_owned();
+    for row in 0..40 {
+        table.push_str(&format!("t{},{},{}\n", row % 5, f64::from(row) / 7.0, f64::from(row).sin()));
+    }
+    place.write("tasks.csv", table);
+    place.write(
+        "own.toml",
+        "[data]\npath = \"tasks.csv\"\nsupport = 3\n[method]\nname = \"pacoh\"\nbeta_per_example = 30\n\
+         [training]\niterations = 20\n[bound]\nassumption = \"non-negative\"\nsecond_moment = 20\n",
+    );
+    let value = place.json(&["train", "own.toml", "--json"]);
+    let refused = value["bound"]["refused"].as_str().unwrap();
+    assert!(refused.contains("target tasks have 3 examples") && refused.contains("--gap"), "{refused}");
+    assert!(place.text("runs/own/report.html").contains("no bound is stated"));
+    // A sub-gamma loss beyond its range is refused by the theorem.
+    let beyond = ["bound.assumption=sub-gamma", "bound.variance=1", "bound.scale=1"];
+    let sets: Vec<&str> = beyond.iter().flat_map(|set| ["--set", set]).collect();
+    let text = place.ok(&[&["train", "small.toml", "--out", "beyond"][..], &sets].concat());
+    assert!(text.contains("no bound is stated: a sub-gamma loss"), "{text}");
+    assert_eq!(text.matches("= bound").count(), 0, "{text}");
+}

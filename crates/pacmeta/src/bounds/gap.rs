@@ -21,9 +21,9 @@ use pacmeta_bounds::{HyperPriorGap, RiskDifference, RiskPair};
 use pacmeta_tensor::Key;
 use rayon::prelude::*;
 
-use super::{gaussian_process, option_error, positive_option};
+use super::{gaussian_process, option_error, positive_option, same_dimension};
 use crate::environments::Environment;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::learners::TargetTemperature;
 use crate::methods::{Batch, Member, Pacmaml};
 use crate::model::Model;
@@ -146,16 +146,7 @@ pub fn risk_pairs(
 ) -> Result<Vec<RiskPair>> {
     settings.check()?;
     let spec = gaussian_process(model.spec())?;
-    if environment.dimension() != spec.dimension {
-        return Err(Error::input(
-            format!("environment `{}`", environment.name()),
-            format!(
-                "has inputs of {} features, the prior expects {}",
-                environment.dimension(),
-                spec.dimension
-            ),
-        ));
-    }
+    same_dimension(environment, spec.dimension)?;
     let key = settings.key.named("gap").named(purpose);
     let method = |alpha| Pacmaml { alpha, beta: settings.beta }.on(spec);
     (0..settings.draws as u64)

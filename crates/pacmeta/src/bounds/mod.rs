@@ -2,7 +2,7 @@
 //!
 //! * [`objective`](mod@objective): what PACOH and PACMAML minimise, term by term, with its gradient. Not a bound.
 //! * [`theorem`]: the bounds themselves, for a Gaussian hyper-posterior around the learned prior.
-//! * [`psi`](mod@psi): the cumulant term Psi1 by simulation, on synthetic environments.
+//! * [`psi`](mod@psi): the cumulant terms by simulation, on synthetic environments.
 //! * [`gap`]: the price of observed tasks that are larger than target tasks, on synthetic environments.
 //!
 //! Everything here is about Gaussian-process priors, whose Gibbs posteriors are closed forms.
@@ -17,12 +17,15 @@ pub mod theorem;
 
 pub use crate::config::Assumption as LossAssumption;
 pub use gap::{GapSettings, gap_by_hyper_prior, gap_by_risk_difference};
-pub use objective::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective, objective_of};
-pub use psi::{PsiSettings, psi_by_simulation};
-pub use theorem::{Statement, TheoremReport, TheoremRequest, bound};
+pub use objective::{
+    ObjectiveKind, ObjectiveReport, ObjectiveRequest, ObjectiveTask, objective, objective_of,
+};
+pub use psi::{PsiSettings, TaskFunctions, TaskPsiSettings, psi_by_simulation, task_psi_by_simulation};
+pub use theorem::{SimulatedPsi, Statement, TheoremReport, TheoremRequest, bound, bound_with_simulated_psi};
 
 use pacmeta_tensor::Key;
 
+use crate::environments::Environment;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::priors::{GaussianProcessSpec, PriorSpec};
@@ -59,6 +62,17 @@ fn gaussian_process(spec: &PriorSpec) -> Result<&GaussianProcessSpec> {
              Gibbs posteriors have closed forms (methods pacoh, pacmaml, pacoh-map)",
         )),
     }
+}
+
+/// Refuses an environment whose inputs the prior does not take.
+fn same_dimension(environment: &dyn Environment, dimension: usize) -> Result<()> {
+    if environment.dimension() == dimension {
+        return Ok(());
+    }
+    Err(Error::input(
+        format!("environment `{}`", environment.name()),
+        format!("has inputs of {} features, the prior expects {dimension}", environment.dimension()),
+    ))
 }
 
 /// The tasks in the units of the prior.

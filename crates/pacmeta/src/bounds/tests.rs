@@ -337,7 +337,7 @@ fn simulated_psi_agrees_with_its_closed_form_for_constants() {
     let level = Constants.function(function)(&[0.0]);
     let (beta, examples, noise) = (2.0, 4, Constants.noise_std());
     let settings = PsiSettings {
-        functions: vec![function],
+        functions: TaskFunctions::Known(vec![function]),
         examples,
         beta,
         // Priors so close to 0 that their means and features vanish.

@@ -19,8 +19,9 @@
 //! is itself a choice made after seeing data, which the theorems do not cover; the list of assumptions says so.
 
 use pacmeta_bounds::{
-    Bound, Certainty, CorollaryGap, EnvironmentSizes, Estimate, HyperPosterior, HyperPriorGap, MetaSettings,
-    SubsampledTask, TaskTerms, corollary, theorem_2, theorem_3, theorem_4,
+    AveragedPsi, Bound, Certainty, CorollaryGap, EnvironmentSizes, Estimate, ExamplePsi, HyperPosterior,
+    HyperPriorGap, JointPsi, MetaSettings, Psi, SubsampledTask, TaskTerms, corollary, theorem_2, theorem_3,
+    theorem_4,
 };
 use pacmeta_tensor::Key;
 use rayon::prelude::*;
@@ -128,9 +129,21 @@ impl TheoremRequest {
         }
     }
 
-    fn settings(&self) -> Result<MetaSettings> {
+    fn settings(&self, simulated: Option<&SimulatedPsi>) -> Result<MetaSettings> {
+        if let Some(SimulatedPsi { examples, tasks }) = simulated {
+            return Ok(MetaSettings {
+                beta: self.beta,
+                lambda: self.lambda,
+                delta: self.delta,
+                example_psi: ExamplePsi::Joint(*examples),
+                task_psi: Psi::Averaged(*tasks),
+            });
+        }
         let psi = |assumption: Assumption, option| {
             assumption.psi().ok_or_else(|| {
+                if assumption == Assumption::Simulated {
+                    return option_error(option, "the cumulant terms were not simulated; they need an environment");
+                }
                 let message = "is \"none\": a bound needs an assumption about the loss (bounded, sub-gaussian, \
                                sub-gamma or non-negative); without one, ask for the objective";
                 option_error(option, message)
@@ -144,6 +157,25 @@ impl TheoremRequest {
             example_psi: psi(self.example_assumption, "--assume")?.into(),
             task_psi: psi(task, "--assume-tasks")?,
         })
+    }
+}
+
+/// The cumulant terms of a bound by simulation, in place of assumptions: see [`psi`](super::psi).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulatedPsi {
+    /// Psi1, of all examples of all tasks together.
+    pub examples: JointPsi,
+    /// Psi2, averaged over the hyper-prior.
+    pub tasks: AveragedPsi,
+}
+
+impl SimulatedPsi {
+    /// The draws that carry the weight, the fewer of both.
+    pub fn effective_draws(&self) -> Option<f64> {
+        match (self.examples.effective_draws(), self.tasks.effective_draws()) {
+            (Some(examples), Some(tasks)) => Some(examples.min(tasks)),
+            (draws, None) | (None, draws) => draws,
+        }
     }
 }
 
@@ -174,6 +206,21 @@ pub struct Terms {
     pub psi1: Term,
     pub psi2: Term,
     pub gap: Term,
+}
+
+impl Terms {
+    /// The terms with names for a reader, in the order of the formula.
+    pub fn named(&self) -> [(&'static str, Term); 7] {
+        [
+            ("empirical risk, mean over tasks", self.empirical_risk),
+            ("KL(posterior, prior)/beta, mean over tasks", self.task_kl),
+            ("xi KL(hyper-posterior, hyper-prior)", self.hyper_kl),
+            ("xi log(events/delta)", self.confidence),
+            ("cumulants of examples, Psi1", self.psi1),
+            ("cumulants of tasks, Psi2", self.psi2),
+            ("gap between the environments", self.gap),
+        ]
+    }
 }
 
 /// What was measured on one observed task.
@@ -214,6 +261,9 @@ pub struct TheoremReport {
     /// The draws that carry the weight of a simulated gap over the hyper-prior; a handful makes it worthless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_effective_draws: Option<f64>,
+    /// The draws that carry the weight of simulated cumulant terms, the fewer of Psi1's and Psi2's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub psi_effective_draws: Option<f64>,
     /// What the number rests on, in words.
     pub assumed: Vec<String>,
     /// The bound itself.
@@ -241,8 +291,31 @@ pub struct TheoremSettings {
 /// When the prior is not a Gaussian process, an option is out of range, the hyper-posterior is a Dirac, there is no
 /// task, a task lacks the S' that Theorem 4 needs, a covariance matrix is not positive definite, or the theorem refuses.
 pub fn bound(model: &Model, tasks: &[Task], request: &TheoremRequest) -> Result<TheoremReport> {
+    bound_with(model, tasks, request, None)
+}
+
+/// The same with simulated cumulant terms, for an `example_assumption` of [`Assumption::Simulated`]. An estimate: no
+/// guarantee.
+///
+/// # Errors
+/// As for [`bound`]; Theorem 3 refuses a Psi2 that is an average over priors.
+pub fn bound_with_simulated_psi(
+    model: &Model,
+    tasks: &[Task],
+    request: &TheoremRequest,
+    simulated: &SimulatedPsi,
+) -> Result<TheoremReport> {
+    bound_with(model, tasks, request, Some(simulated))
+}
+
+fn bound_with(
+    model: &Model,
+    tasks: &[Task],
+    request: &TheoremRequest,
+    simulated: Option<&SimulatedPsi>,
+) -> Result<TheoremReport> {
     request.check()?;
-    let settings = request.settings()?;
+    let settings = request.settings(simulated)?;
     gaussian_process(model.spec())?;
     let centre = model.parameters().values();
     let hyper_posterior = match request.hyper_posterior_variance {
@@ -286,7 +359,7 @@ pub fn bound(model: &Model, tasks: &[Task], request: &TheoremRequest) -> Result<
             kl: terms.kl.into(),
         })
         .collect();
-    Ok(report(model, request, bound, hyper_kl, per_task))
+    Ok(report(model, request, simulated, bound, hyper_kl, per_task))
 }
 
 /// Risk and divergence of every task, averaged over draws of theta.
@@ -327,6 +400,7 @@ fn measured(
 fn report(
     model: &Model,
     request: &TheoremRequest,
+    simulated: Option<&SimulatedPsi>,
     bound: Bound,
     hyper_divergence: f64,
     tasks: Vec<TheoremTask>,
@@ -360,7 +434,8 @@ fn report(
             draws: request.draws,
         },
         gap_effective_draws: request.statement.gap_effective_draws(),
-        assumed: super::assumed::in_words(model, request),
+        psi_effective_draws: simulated.and_then(SimulatedPsi::effective_draws),
+        assumed: super::assumed::in_words(model, request, simulated),
         bound,
     }
 }

@@ -82,7 +82,10 @@ fn an_empty_file_is_the_paper_with_temperatures_to_be_chosen() {
         alpha_per_example: vec![10.0, 30.0, 100.0, 300.0],
     };
     assert_eq!(config.search, Some(search));
-    assert_eq!(config.bound, BoundConfig { delta: 0.05, assumption: Assumption::None });
+    assert_eq!(
+        config.bound,
+        BoundConfig { delta: 0.05, hyper_posterior_std: 0.05, assumption: Assumption::Simulated }
+    );
 }
 
 #[test]
@@ -281,7 +284,8 @@ checkpoint_every = 1000
 
 [bound]
 delta = 0.05
-assumption = \"none\"
+hyper_posterior_std = 0.05
+assumption = \"simulated\"
 ";
     assert_eq!(text, expected);
 }

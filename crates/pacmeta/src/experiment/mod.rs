@@ -1,8 +1,10 @@
 //! From a configuration to a trained model: tasks, temperatures, the loop, and scores beside their floors.
 
+mod bound;
 mod search;
 mod train;
 
+pub use bound::{RunBound, StatedBound};
 pub use search::{TemperatureChoice, Trial};
 pub use train::{Observer, Outcome, Silent};
 

@@ -12,6 +12,7 @@ use crate::bounds::ObjectiveReport;
 use crate::config::DataSource;
 use crate::error::Result;
 use crate::evaluation::{Floor, Scores};
+use crate::experiment::{RunBound, StatedBound};
 use crate::learners::Predictive;
 use crate::methods::MethodSettings;
 use crate::task::Task;
@@ -42,7 +43,8 @@ pub fn assemble(runs: &[RunResults], command: Option<String>) -> Result<RunRepor
         calibration: calibration(runs),
         predictions,
         observed,
-        bound: bound(runs),
+        bound: objective(runs),
+        guarantee: guarantee(runs),
         notes: notes(runs),
         files: runs.iter().flat_map(|run| files(run, runs.len())).collect(),
         ..RunReport::default()
@@ -245,7 +247,7 @@ fn truth(run: &RunResults, index: usize, xs: &[f64]) -> Option<Vec<(f64, f64)>> 
 }
 
 /// The objectives as stacked bars.
-fn bound(runs: &[RunResults]) -> Option<BoundPanel> {
+fn objective(runs: &[RunResults]) -> Option<BoundPanel> {
     let term = |name: &str, value: f64| BoundTerm { name: name.to_owned(), value };
     let bars: Vec<BoundBar> = runs
         .iter()
@@ -267,11 +269,65 @@ fn bound(runs: &[RunResults]) -> Option<BoundPanel> {
         title: "The objective, term by term".to_owned(),
         explanation: "What the method minimises, on all observed tasks, in squared standardised units. It is an \
                       objective, not a bound: the infinite constant of a point as hyper-posterior, the confidence term \
-                      xi log(2/delta) and the cumulant terms are left out. `pacmeta bound --theorem` gives a bound under \
-                      assumptions that you state."
+                      xi log(2/delta) and the cumulant terms are left out."
             .to_owned(),
         bars,
     })
+}
+
+/// The bounds as stacked bars, with what they are worth and rest on; refusals in words.
+fn guarantee(runs: &[RunResults]) -> Option<BoundPanel> {
+    let bounds: Vec<(&RunResults, &RunBound)> =
+        runs.iter().filter_map(|run| Some((run, run.bound.as_ref()?))).collect();
+    if bounds.is_empty() {
+        return None;
+    }
+    let mut explanation = "With probability at least 1 - delta over the observed tasks, the risk on a new task, averaged over \
+                           priors from a Gaussian around the learned one, is at most the total; squared standardised units."
+        .to_owned();
+    let mut bars = Vec::new();
+    for (run, bound) in bounds {
+        match bound {
+            RunBound::Refused { refused } => {
+                explanation.push_str(&format!(
+                    " {}: no bound is stated. {}.",
+                    run.name,
+                    capitalised(refused)
+                ));
+            }
+            RunBound::Stated(stated) => {
+                let StatedBound { report, remarks, .. } = &**stated;
+                explanation.push_str(&format!(
+                    " {}: {}, {}{}, delta = {}, {}. {} It rests on this: {}.",
+                    run.name,
+                    report.theorem,
+                    brief(report.total.value),
+                    report.total.standard_error.map(|e| format!(" ± {}", brief(e))).unwrap_or_default(),
+                    brief(report.settings.delta),
+                    report.certainty,
+                    remarks.join(" "),
+                    report.assumed.join("; ")
+                ));
+                bars.push(BoundBar {
+                    name: run.name.clone(),
+                    terms: report
+                        .terms
+                        .named()
+                        .map(|(name, term)| BoundTerm { name: name.to_owned(), value: term.value })
+                        .into(),
+                    total: report.total.value,
+                });
+            }
+        }
+    }
+    Some(BoundPanel { title: "The bound, term by term".to_owned(), explanation, bars })
+}
+
+/// The sentence with a capital at its beginning and no full stop at its end.
+fn capitalised(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// The mean over tasks of the empirical risk on all of S.

@@ -32,8 +32,10 @@ pub struct RunReport {
     pub predictions: Vec<PredictionPanel>,
     /// Predictions on tasks with several inputs: predicted against observed.
     pub observed: Vec<ObservedPanel>,
-    /// The bound, term by term.
+    /// The objective or bound, term by term.
     pub bound: Option<BoundPanel>,
+    /// The bound that holds with high probability, term by term, beside an objective.
+    pub guarantee: Option<BoundPanel>,
     /// Remarks a reader should know, one paragraph each.
     pub notes: Vec<String>,
     /// Files that belong to the run.

@@ -34,6 +34,7 @@ pub use data::{
     ObservedPanel, PredictionPanel, PriorPanel, RunReport, ScoreRow,
 };
 pub use line::{Guide, Interval, LineChart, Point, Proportion, Series};
+pub(crate) use number::brief;
 pub use page::page;
 pub use results::{RunResults, Verdict};
 pub use scale::{Axis, AxisEnds, AxisKind, TickFormat};

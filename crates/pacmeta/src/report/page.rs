@@ -5,7 +5,7 @@
 
 use super::calibration;
 use super::chart::{Chart, Drawing, FIGURE_STYLE, Key, Legend, NARROW, Place, WIDE, draw};
-use super::data::{CurveSeries, FileLink, RunReport, ScoreRow};
+use super::data::{BoundPanel, CurveSeries, FileLink, RunReport, ScoreRow};
 use super::line::{LineChart, Point, Series};
 use super::line_drawing;
 use super::number;
@@ -37,7 +37,8 @@ pub fn page(report: &RunReport) -> String {
         observed(report),
         curve(report),
         calibration_section(report),
-        bound(report),
+        bound(report.bound.as_ref(), "bound"),
+        bound(report.guarantee.as_ref(), "guarantee"),
         notes(&report.notes),
         files(&report.files),
     ]
@@ -330,13 +331,17 @@ fn calibration_section(report: &RunReport) -> Option<String> {
     Some(section("calibration-section", "Calibration", &(key + &body)))
 }
 
-fn bound(report: &RunReport) -> Option<String> {
-    let panel = report.bound.as_ref()?;
+/// A panel without bars is text only: why there is no bound.
+fn bound(panel: Option<&BoundPanel>, id: &str) -> Option<String> {
+    let panel = panel?;
     let heading =
         if panel.title.trim().is_empty() { "The bound, term by term" } else { panel.title.as_str() };
     let mut body = paragraph(&panel.explanation, "caption");
+    if panel.bars.is_empty() {
+        return Some(section(&format!("{id}-section"), heading, &body));
+    }
     body.push_str(&figure(&Figure {
-        id: "bound".to_owned(),
+        id: id.to_owned(),
         chart: &Chart::Bound(panel.clone()),
         heading: "",
         caption: "The longest segment is what costs most. Numbers at the right are totals.",
@@ -345,7 +350,7 @@ fn bound(report: &RunReport) -> Option<String> {
         legend: Legend::Shown,
         values: None,
     }));
-    Some(section("bound-section", heading, &body))
+    Some(section(&format!("{id}-section"), heading, &body))
 }
 
 pub(crate) fn notes(notes: &[String]) -> Option<String> {

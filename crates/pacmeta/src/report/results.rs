@@ -8,7 +8,7 @@ use crate::bounds::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, objective_
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, Scores, mean_and_standard_error};
-use crate::experiment::{Experiment, TemperatureChoice};
+use crate::experiment::{Experiment, RunBound, TemperatureChoice};
 use crate::methods::MethodSettings;
 use crate::model::Model;
 use crate::training::files::read_bounded;
@@ -31,6 +31,8 @@ pub struct RunResults {
     pub scores: Vec<(String, Scores)>,
     /// What PACOH or PACMAML minimise, on the observed tasks; none for other methods.
     pub objective: Option<ObjectiveReport>,
+    /// The bound of the theorem that fits, or why there is none; none for other methods than PACOH and PACMAML.
+    pub bound: Option<RunBound>,
     /// The training curve.
     pub metrics: Vec<MetricsLine>,
 }
@@ -51,6 +53,7 @@ impl RunResults {
             link: String::new(),
             scores: experiment.scores(&model)?,
             objective: observed_objective(&experiment, &model, &choice)?,
+            bound: experiment.bound(&model, &choice),
             metrics: read_metrics(folder.as_ref().join("metrics.jsonl"))?,
             experiment,
             model,

@@ -169,6 +169,7 @@ pub(crate) fn report() -> RunReport {
                 })
                 .collect(),
         }],
+        guarantee: None,
         bound: Some(BoundPanel {
             title: "The bound, term by term".to_owned(),
             explanation: "With probability at least 95% over the draw of tasks and examples, the expected squared error on a \

@@ -64,7 +64,7 @@ fn unknown_keys_and_sections_suggest_others() {
         (
             "[bound]\nloss = 3",
             "bound.loss",
-            &["no such key in section [bound], where", "delta, assumption, a, b"],
+            &["no such key in section [bound], where", "delta, hyper_posterior_std, assumption, a, b"],
         ),
         ("[data]\n\"a\\u001b[31m\" = 1", "data.a\\u{1b}[31m", &["no such key"]),
         ("data = 3", "data", &["expected a section [data], found the whole number 3"]),
@@ -237,7 +237,11 @@ fn keys_without_effect_are_refused() {
             &["only the environment \"table\" reads it, and `data.environment` is \"sinusoid\""],
         ),
         ("data.task = \"shop\"", "data.task", &["name the table with `data.path`"]),
-        ("bound.a = 0", "bound.a", &["belongs to the assumption bounded; `bound.assumption` is \"none\""]),
+        (
+            "bound.a = 0",
+            "bound.a",
+            &["belongs to the assumption bounded; `bound.assumption` is \"simulated\""],
+        ),
         ("[bound]\nassumption = \"sub-gaussian\"\nvariance = 1\nscale = 1", "bound.scale", &["sub-gamma"]),
     ]);
 }
@@ -278,6 +282,11 @@ fn contradictions_and_gaps_are_refused() {
             &["S' of 5 examples (the default, `data.support`)", "tasks of 4"],
         ),
         ("data.examples = 5\nmethod.split = \"disjoint\"", "method.subset", &["one must remain outside S'"]),
+        (
+            "data.path = \"t.csv\"\nbound.assumption = \"simulated\"",
+            "bound.assumption",
+            &["a table cannot be simulated"],
+        ),
         ("bound.assumption = \"bounded\"", "bound.a", &["`bound.assumption` needs it"]),
         ("[bound]\nassumption = \"bounded\"\na = 0", "bound.b", &["needs it"]),
         (
