@@ -1,34 +1,65 @@
-//! Ctrl-C: a training loop is asked to stop after a checkpoint, everything else ends at once.
+//! Ctrl-C, SIGTERM and SIGHUP: training and searching are asked to stop after saving, everything else ends at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The exit code of an interrupted command.
 pub(crate) const EXIT_CODE: u8 = 130;
 
-static IN_LOOP: AtomicBool = AtomicBool::new(false);
+/// Runs that are training or searching now.
+static LOOPS: AtomicUsize = AtomicUsize::new(0);
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes over the signal. A second one ends the process whatever it does; files are written atomically.
+/// Takes over the signals. Without handlers they end the process, which is safe too: the last checkpoint stays.
 pub(crate) fn install() {
-    let handler = || {
-        let first = !REQUESTED.swap(true, Ordering::SeqCst);
-        if !(first && IN_LOOP.load(Ordering::SeqCst)) {
-            crate::output::remark("interrupted");
-            std::process::exit(i32::from(EXIT_CODE));
+    #[cfg(unix)]
+    {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let wanted: &[i32] =
+            if hangup_is_ignored() { &[SIGINT, SIGTERM] } else { &[SIGINT, SIGTERM, SIGHUP] };
+        if let Ok(mut signals) = signal_hook::iterator::Signals::new(wanted) {
+            std::thread::spawn(move || signals.forever().for_each(|_| interrupted()));
         }
-    };
-    // Without a handler the signal ends the process, which is safe too: the last checkpoint stays.
-    let _ = ctrlc::set_handler(handler);
+    }
+    #[cfg(not(unix))]
+    let _ = ctrlc::set_handler(interrupted);
 }
 
-/// From now on a signal is a request that the loop asks for.
-pub(crate) fn enter_loop() {
-    IN_LOOP.store(true, Ordering::SeqCst);
+/// Whether this process was started with SIGHUP ignored, as `nohup` does: then it is to survive its terminal. Where that
+/// cannot be told, the signal is left as it is.
+#[cfg(unix)]
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_none_or(|mask| mask & (1 << (signal_hook::consts::SIGHUP - 1)) != 0)
 }
 
-/// From now on a signal ends the process.
-pub(crate) fn leave_loop() {
-    IN_LOOP.store(false, Ordering::SeqCst);
+/// A second signal ends the process whatever it does; files are written atomically.
+fn interrupted() {
+    let first = !REQUESTED.swap(true, Ordering::SeqCst);
+    if !(first && LOOPS.load(Ordering::SeqCst) > 0) {
+        crate::output::remark("interrupted");
+        std::process::exit(i32::from(EXIT_CODE));
+    }
+}
+
+/// While one of these lives, a signal is a request that its owner asks for.
+#[derive(Debug)]
+pub(crate) struct InLoop(());
+
+impl InLoop {
+    /// Enters a loop.
+    pub(crate) fn enter() -> Self {
+        LOOPS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for InLoop {
+    fn drop(&mut self) {
+        LOOPS.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Whether somebody pressed Ctrl-C.

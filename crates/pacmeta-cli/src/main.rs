@@ -52,7 +52,7 @@ fn report(error: &Error) -> ExitCode {
     {
         return ExitCode::SUCCESS; // whoever read the output has seen enough
     }
-    if let Error::Interrupted { .. } | Error::StudyInterrupted { .. } = error {
+    if error.is_interruption() {
         output::remark(&error.to_string());
         return ExitCode::from(interrupt::EXIT_CODE);
     }

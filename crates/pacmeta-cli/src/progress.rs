@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use pacmeta::experiment::{Observer, TemperatureChoice};
 use pacmeta::training::IterationTerms;
 
-use crate::interrupt;
+use crate::interrupt::{self, InLoop};
 use crate::output::{remark, warn};
 
 /// How much a run tells.
@@ -20,11 +20,13 @@ pub(crate) enum Verbosity {
     Normal,
 }
 
-/// Shows a run on standard error, and stops it on Ctrl-C.
+/// Shows a run on standard error, beside others, and stops it on Ctrl-C.
 pub(crate) struct Progress {
     name: String,
     verbosity: Verbosity,
+    bars: MultiProgress,
     bar: ProgressBar,
+    in_loop: Option<InLoop>,
     shown: Instant,
 }
 
@@ -32,12 +34,14 @@ pub(crate) struct Progress {
 const REFRESH: Duration = Duration::from_millis(100);
 
 impl Progress {
-    /// Progress of the run in `folder`.
-    pub(crate) fn new(folder: &Path, verbosity: Verbosity) -> Self {
+    /// Progress of the run in `folder`, its bar among `bars`.
+    pub(crate) fn new(folder: &Path, verbosity: Verbosity, bars: &MultiProgress) -> Self {
         Self {
             name: folder.display().to_string(),
             verbosity,
+            bars: bars.clone(),
             bar: ProgressBar::hidden(),
+            in_loop: None,
             shown: Instant::now(),
         }
     }
@@ -45,12 +49,12 @@ impl Progress {
     /// Removes the bar.
     pub(crate) fn finish(&mut self) {
         self.bar.finish_and_clear();
-        interrupt::leave_loop();
+        self.in_loop = None;
     }
 
     fn say(&self, text: &str) {
         if self.verbosity == Verbosity::Normal {
-            self.bar.suspend(|| remark(text));
+            self.bars.suspend(|| remark(text));
         }
     }
 
@@ -61,6 +65,7 @@ impl Progress {
 
 impl Observer for Progress {
     fn searching(&mut self, candidates: usize, folds: usize, iterations: u64) {
+        self.in_loop.get_or_insert_with(InLoop::enter);
         self.say(&format!(
             "{}: choosing temperatures: {candidates} candidates, each trained {folds} times for {iterations} iterations \
              without some of the tasks",
@@ -75,11 +80,11 @@ impl Observer for Progress {
     }
 
     fn warning(&mut self, message: &str) {
-        self.bar.suspend(|| warn(message));
+        self.bars.suspend(|| warn(message));
     }
 
     fn begin(&mut self, done: u64, total: u64) {
-        interrupt::enter_loop();
+        self.in_loop.get_or_insert_with(InLoop::enter);
         if done > 0 {
             self.say(&format!("{}: continues after iteration {done} of {total}", self.name));
         }
@@ -87,7 +92,7 @@ impl Observer for Progress {
             let template = "{prefix} {bar:24} {pos}/{len} iterations, {per_sec}, {eta} left, {msg}";
             let style =
                 ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            self.bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr())
+            let bar = ProgressBar::new(total)
                 .with_style(style.with_key(
                     "per_sec",
                     |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
@@ -95,6 +100,7 @@ impl Observer for Progress {
                     },
                 ))
                 .with_prefix(self.name.clone());
+            self.bar = self.bars.add(bar);
             self.bar.reset_elapsed();
             self.bar.set_position(done);
             self.bar.reset_eta();

@@ -71,6 +71,15 @@ pub enum Error {
         /// What is not finite.
         quantity: String,
     },
+    /// No candidate for the temperatures could be trained and scored.
+    #[error(
+        "every candidate for the temperatures failed, the first with: {reason}; give other candidates in [search], lower \
+         `training.rate`, or set `method.beta` (and `method.alpha`) yourself"
+    )]
+    SearchFailed {
+        /// Why the first one failed.
+        reason: String,
+    },
     /// The user interrupted the run; its state was written first.
     #[error("interrupted after iteration {iteration}; the same command continues from there")]
     Interrupted {
@@ -84,6 +93,16 @@ pub enum Error {
         done: usize,
         /// All models.
         total: usize,
+    },
+    /// The user interrupted the search for temperatures; finished trials were written first.
+    #[error(
+        "interrupted after {finished} of {trials} trials of temperatures; the same command continues from there"
+    )]
+    SearchInterrupted {
+        /// Finished trials.
+        finished: usize,
+        /// All trials.
+        trials: usize,
     },
     /// A tensor operation failed.
     #[error(transparent)]
@@ -136,6 +155,14 @@ impl Error {
     /// An error of the operating system about a path.
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Self::Io { action, path: path.as_ref().to_path_buf(), source }
+    }
+
+    /// Whether the user interrupted the run.
+    pub fn is_interruption(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted { .. } | Self::SearchInterrupted { .. } | Self::StudyInterrupted { .. }
+        )
     }
 
     /// Whether the user's input is at fault, rather than the run itself.

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
+use indicatif::MultiProgress;
 use pacmeta::bounds::ObjectiveReport;
 use pacmeta::config::Config;
 use pacmeta::report::{RunResults, assemble, page};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use super::bound_table::bounds_of_runs;
@@ -16,8 +18,9 @@ use super::scores::{
     floors_json, heading, not_a_bound, objective_table, rows_of_all, run_json, score_table, temperature_line,
     wrapped,
 };
-use super::train::{stem, train_in, write_report};
+use super::train::{prepare, stem, train_in, warn_about, write_report};
 use crate::arguments::Compare;
+use crate::interrupt;
 use crate::output::{bold, command_line, print, print_json};
 use crate::progress::Verbosity;
 
@@ -28,17 +31,30 @@ pub(crate) fn run(arguments: &Compare) -> Result<()> {
     let repeated =
         |name: &str| configs.iter().filter(|(_, config)| config.method.kind.name() == name).count() > 1;
     refuse_foreign_folder(&arguments.out, &configs)?;
-    let mut runs = Vec::new();
+    let mut prepared = Vec::new();
     for (stem, config) in &configs {
-        let out = arguments.out.join(stem);
-        let (mut results, iterations) = train_in(config.clone(), &out, verbosity)?;
-        write_report(&results, &out, iterations > 0)?;
-        if repeated(config.method.kind.name()) {
-            results.name = stem.clone();
-        }
-        results.link = format!("{stem}/");
-        runs.push(results);
+        prepared.push((stem, prepare(config.clone())?));
     }
+    // The tasks are the same in all.
+    prepared.first().into_iter().for_each(|(_, experiment)| warn_about(experiment));
+    let bars = MultiProgress::new();
+    let outcomes: Vec<Result<RunResults>> = prepared
+        .into_par_iter()
+        .map(|(stem, experiment)| {
+            if interrupt::requested() {
+                return Err(Error::Interrupted { iteration: 0 });
+            }
+            let out = arguments.out.join(stem);
+            let (mut results, iterations) = train_in(experiment, &out, verbosity, &bars)?;
+            write_report(&results, &out, iterations > 0)?;
+            if repeated(&results.name) {
+                results.name = stem.clone();
+            }
+            results.link = format!("{stem}/");
+            Ok(results)
+        })
+        .collect();
+    let runs = all_of(outcomes)?;
     let report = arguments.out.join("report.html");
     let html = page(&assemble(&runs, Some(command_line()))?);
     write_atomically(&report, html.as_bytes())?;
@@ -52,6 +68,19 @@ pub(crate) fn run(arguments: &Compare) -> Result<()> {
         start.elapsed().as_secs_f64()
     ));
     print(&text)
+}
+
+/// All results, else the first failure; interruptions count last, since a failure comes back and they do not.
+fn all_of(outcomes: Vec<Result<RunResults>>) -> Result<Vec<RunResults>> {
+    let (mut runs, mut interruption) = (Vec::new(), None);
+    for outcome in outcomes {
+        match outcome {
+            Ok(run) => runs.push(run),
+            Err(error) if error.is_interruption() => interruption = interruption.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    interruption.map_or(Ok(runs), Err)
 }
 
 /// The report goes into the folder itself, so a report that is there must be ours: beside it lies one of these runs.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use indicatif::MultiProgress;
 use pacmeta::config::Config;
 use pacmeta::experiment::{Experiment, Outcome};
 use pacmeta::report::{RunResults, assemble, page};
@@ -28,7 +29,9 @@ pub(crate) fn run(arguments: &Train) -> Result<()> {
     };
     let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let start = Instant::now();
-    let (results, outcome_iterations) = train_in(config, &out, verbosity)?;
+    let experiment = prepare(config)?;
+    warn_about(&experiment);
+    let (results, outcome_iterations) = train_in(experiment, &out, verbosity, &MultiProgress::new())?;
     let seconds = start.elapsed().as_secs_f64();
     let report = write_report(&results, &out, outcome_iterations > 0)?;
 
@@ -67,31 +70,40 @@ pub(crate) fn run(arguments: &Train) -> Result<()> {
     print(&text)
 }
 
-/// Trains or continues a run, tells what the user should know, and scores it. Also the number of iterations made.
-pub(super) fn train_in(config: Config, out: &Path, verbosity: Verbosity) -> Result<(RunResults, u64)> {
+/// Draws or reads the tasks of a run and checks that they will do, before anything is written or searched for.
+pub(super) fn prepare(config: Config) -> Result<Experiment> {
     let experiment = Experiment::prepare(config)?;
-    // Before the folder and a search for temperatures, which would fail for the same reason many times.
     experiment.sampler(Key::new(experiment.config().seed)).check(experiment.observed())?;
-    warn_about(&experiment);
-    let mut progress = Progress::new(out, verbosity);
+    Ok(experiment)
+}
+
+/// Trains or continues a run, tells what the user should know, and scores it. Also the number of iterations made.
+pub(super) fn train_in(
+    experiment: Experiment,
+    out: &Path,
+    verbosity: Verbosity,
+    bars: &MultiProgress,
+) -> Result<(RunResults, u64)> {
+    let mut progress = Progress::new(out, verbosity, bars);
     let outcome = experiment.train_in(out, &mut progress);
     progress.finish();
     let Outcome { model, choice, iterations } = outcome.inspect_err(|error| {
         if let Error::Interrupted { .. } = error {
-            remark(&format!("a checkpoint is in {}", out.join("checkpoints").display()));
+            bars.suspend(|| remark(&format!("a checkpoint is in {}", out.join("checkpoints").display())));
         }
     })?;
     let results = RunResults::new(experiment, model, choice, out)?;
     let constant = results.constant_features();
     if !constant.is_empty() {
         let names = constant.join(", ");
-        warn(&format!("features that are constant in all observed tasks, and tell nothing: {names}"));
+        let text = format!("features that are constant in all observed tasks, and tell nothing: {names}");
+        bars.suspend(|| warn(&text));
     }
     Ok((results, iterations))
 }
 
 /// Tasks that are not used.
-fn warn_about(experiment: &Experiment) {
+pub(super) fn warn_about(experiment: &Experiment) {
     let left_out = experiment.left_out();
     if !left_out.is_empty() {
         const NAMED: usize = 5;

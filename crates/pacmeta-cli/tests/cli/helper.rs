@@ -51,6 +51,11 @@ impl Place {
         String::from_utf8(self.read(name)).unwrap()
     }
 
+    /// A file that need not be text.
+    pub(crate) fn text_lossy(&self, name: &str) -> String {
+        String::from_utf8_lossy(&self.read(name)).into_owned()
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pacmeta"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());

@@ -1,7 +1,7 @@
 //! Runs that are killed, interrupted and continued end as if nothing had happened.
 #![cfg(unix)]
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -102,4 +102,122 @@ fn assert_same_but_for_the_command(place: &Place) {
     }
     let strip = |name: &str| place.text(name).replace(" -q<", "<");
     assert!(strip("run/report.html") == strip("undisturbed/report.html"));
+}
+
+/// Waits until a folder or file of a run has something in it.
+fn wait_for(place: &Place, mut ready: impl FnMut(&Place) -> bool) {
+    let begun = Instant::now();
+    while !ready(place) {
+        assert!(begun.elapsed() < Duration::from_secs(120), "the run does not begin");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+fn checkpoints(place: &Place, run: &str) -> usize {
+    std::fs::read_dir(place.path(run).join("checkpoints")).map_or(0, Iterator::count)
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn spawn(place: &Place, arguments: &[&str]) -> Child {
+    place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn an_interrupted_search_for_temperatures_continues_from_its_finished_trials() {
+    let place = Place::new();
+    let text = SMALL
+        .replace("beta_per_example = 30\nalpha_over_beta = 0.3", "alpha_over_beta = 0.3")
+        .replace("examples = 8", "examples = 20");
+    place.write(
+        "auto.toml",
+        format!("{text}[search]\niterations = 1500\nfolds = 5\nbeta_per_example = [3, 10, 30, 100]\n"),
+    );
+    place.ok(&["train", "auto.toml", "--out", "undisturbed", "-q"]);
+    let train = ["train", "auto.toml", "--out", "run", "-q"];
+    let child = spawn(&place, &train);
+    let trials = |place: &Place| {
+        std::fs::read_to_string(place.path("run/search.jsonl")).map_or(0, |text| text.lines().count())
+    };
+    wait_for(&place, |place| trials(place) > 0);
+    signal(&child, "-INT");
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stderr.contains("of 20 trials of temperatures; the same command continues"),
+        "{}",
+        ran.stderr
+    );
+    let kept = place.text("run/search.jsonl");
+    assert!((1..20).contains(&kept.lines().count()), "{kept}");
+
+    // A stored trial is used, not made again: another number in it changes the choice's record.
+    for file in ["config.toml", "data.crc32c", "search.jsonl"] {
+        place.write(&format!("changed/{file}"), place.read(&format!("run/{file}")));
+    }
+    let line = kept.lines().next().unwrap();
+    let digits = line.find("[\"").unwrap() + 2;
+    let changed = format!("{}4059000000000000{}", &kept[..digits], &kept[digits + 16..]);
+    place.write("changed/search.jsonl", changed);
+    place.ok(&["train", "auto.toml", "--out", "changed", "-q"]);
+    assert_ne!(place.text("changed/temperatures.json"), place.text("undisturbed/temperatures.json"));
+
+    place.ok(&train);
+    for file in ["temperatures.json", "prior.safetensors", "metrics.jsonl"] {
+        assert!(place.read(&format!("run/{file}")) == place.read(&format!("undisturbed/{file}")), "{file}");
+    }
+    assert!(!place.path("run/search.jsonl").exists());
+}
+
+#[test]
+fn an_interrupted_comparison_has_checkpoints_of_all_its_runs() {
+    let place = place();
+    let longer = place.text("long.toml").replace("iterations = 6000", "iterations = 12000");
+    place.write("long.toml", &longer);
+    place.write("other.toml", longer.replace("alpha_over_beta = 0.3", "alpha_over_beta = 0.5"));
+    let configs = ["compare", "long.toml", "other.toml", "-q", "--threads", "2", "--out"];
+    place.ok(&[&configs[..], &["undisturbed"]].concat());
+    let interrupted = [&configs[..], &["run"]].concat();
+    let child = spawn(&place, &interrupted);
+    wait_for(&place, |place| checkpoints(place, "run/long") > 0 && checkpoints(place, "run/other") > 0);
+    signal(&child, "-INT");
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stderr.matches("a checkpoint is in").count(), 2, "both were caught: {}", ran.stderr);
+    place.ok(&interrupted);
+    for file in
+        FILES.map(|file| format!("long/{file}")).iter().chain(&FILES.map(|file| format!("other/{file}")))
+    {
+        let strip = |name: String| place.text_lossy(&name).replace("--out undisturbed", "--out run");
+        assert!(strip(format!("run/{file}")) == strip(format!("undisturbed/{file}")), "{file}");
+    }
+}
+
+#[test]
+fn a_hangup_stops_a_run_unless_it_is_ignored() {
+    let place = place();
+    let child = spawn(&place, &["train", "long.toml", "--out", "stopped"]);
+    wait_for(&place, |place| checkpoints(place, "stopped") > 0);
+    signal(&child, "-HUP");
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("interrupted after iteration"), "{}", ran.stderr);
+
+    // As `nohup` starts it.
+    let script = "trap '' HUP; exec \"$0\" train long.toml --out kept";
+    let child = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")])
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&place, |place| checkpoints(place, "kept") > 0);
+    signal(&child, "-HUP");
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
 }

@@ -80,6 +80,43 @@ fn threads_do_not_change_a_bit() {
 }
 
 #[test]
+fn runs_of_a_comparison_go_side_by_side_to_the_same_bits() {
+    let place = Place::with_small();
+    place.write("second.toml", SMALL.replace("alpha_over_beta = 0.3", "alpha_over_beta = 0.6"));
+    place.write(
+        "third.toml",
+        SMALL.replace("beta_per_example = 30\nalpha_over_beta = 0.3", "name = \"maml\""),
+    );
+    for threads in ["1", "2"] {
+        let out = format!("with-{threads}");
+        let configs = ["compare", "small.toml", "second.toml", "third.toml"];
+        place.ok(&[&configs[..], &["--threads", threads, "--out", &out]].concat());
+    }
+    for run in ["small", "second", "third"] {
+        for file in ["prior.safetensors", "metrics.jsonl", "temperatures.json"] {
+            let name = |threads: u8| format!("with-{threads}/{run}/{file}");
+            assert_eq!(place.read(&name(1)), place.read(&name(2)), "{run} {file}");
+        }
+    }
+    // Everything that is shown, bounds by Monte Carlo included.
+    let page = |threads: u8| {
+        let text = place.text(&format!("with-{threads}/report.html"));
+        text.replace(&format!("--threads {threads} --out with-{threads}"), "")
+    };
+    assert_eq!(page(1), page(2));
+}
+
+#[test]
+fn a_search_in_which_everything_diverges_is_a_failed_run() {
+    let place = Place::with_small();
+    let search =
+        ["--set", "method.beta=auto", "--set", "search.iterations=5", "--set", "training.rate=1e300"];
+    let ran = place.run(&[&["train", "small.toml"], &search[..]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("every candidate for the temperatures failed"), "{}", ran.stderr);
+}
+
+#[test]
 fn chosen_temperatures_are_explained() {
     let place = Place::with_small();
     let search = [

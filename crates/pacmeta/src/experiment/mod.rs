@@ -3,6 +3,7 @@
 mod bound;
 mod search;
 mod train;
+mod trial_log;
 
 pub use bound::{RunBound, StatedBound};
 pub use search::{TemperatureChoice, Trial};

@@ -2,10 +2,13 @@
 //!
 //! The score is the few-shot log-likelihood on the left-out tasks: adapt to `data.support` examples, predict the rest.
 
+use std::sync::{Mutex, PoisonError};
+
 use pacmeta_tensor::Key;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::trial_log::{TrialLog, TrialOutcome};
 use super::{Experiment, Observer};
 use crate::config::{SearchConfig, harmonic_mean};
 use crate::error::{Error, Result};
@@ -61,6 +64,15 @@ impl Experiment {
     /// # Errors
     /// When there are too few tasks to leave some out, or every candidate fails.
     pub fn choose_temperatures(&self, observer: &mut dyn Observer) -> Result<TemperatureChoice> {
+        self.choose_temperatures_from(TrialLog::in_memory(), observer)
+    }
+
+    /// The same, with trials that an earlier call finished, and a place for those of this one.
+    pub(super) fn choose_temperatures_from(
+        &self,
+        mut log: TrialLog,
+        observer: &mut dyn Observer,
+    ) -> Result<TemperatureChoice> {
         let sizes = || self.observed.iter().map(Task::len);
         let beta = self.config.method.beta.and_then(|beta| beta.resolve(sizes()));
         let Some(search) = &self.config.search else {
@@ -79,27 +91,47 @@ impl Experiment {
         observer.searching(candidates.len(), folds, search.iterations);
         let jobs: Vec<(usize, usize)> =
             (0..candidates.len()).flat_map(|index| (0..folds).map(move |fold| (index, fold))).collect();
-        let results: Vec<Result<Vec<f64>>> = jobs
+        let known = log.take_known();
+        let log = Mutex::new(log);
+        let watched: &dyn Observer = observer;
+        let results: Vec<Option<TrialOutcome>> = jobs
             .par_iter()
-            .map(|&(index, fold)| self.trial(&candidates[index], &order, fold, folds, search.iterations))
-            .collect();
+            .map(|job| {
+                if let Some(outcome) = known.get(job) {
+                    return Ok(Some(outcome.clone()));
+                }
+                let stop = || watched.stop();
+                let outcome =
+                    match self.trial(&candidates[job.0], &order, job.1, folds, search.iterations, &stop) {
+                        Err(error) if error.is_interruption() => return Ok(None),
+                        Ok(values) => Ok(values),
+                        Err(error) => Err(error.to_string()),
+                    };
+                log.lock().unwrap_or_else(PoisonError::into_inner).append(*job, &outcome)?;
+                Ok(Some(outcome))
+            })
+            .collect::<Result<_>>()?;
+        let results: Vec<TrialOutcome> = {
+            let finished = results.iter().flatten().count();
+            if finished < jobs.len() {
+                return Err(Error::SearchInterrupted { finished, trials: jobs.len() });
+            }
+            results.into_iter().flatten().collect()
+        };
         let mut trials = Vec::with_capacity(candidates.len());
         for (index, candidate) in candidates.iter().enumerate() {
-            let outcome: Result<Vec<Vec<f64>>> = results
+            let outcome: std::result::Result<Vec<Vec<f64>>, String> = results
                 .iter()
                 .zip(&jobs)
                 .filter(|(_, job)| job.0 == index)
-                .map(|(result, _)| match result {
-                    Ok(values) => Ok(values.clone()),
-                    Err(error) => Err(Error::input("trial", error.to_string())),
-                })
+                .map(|(result, _)| result.clone())
                 .collect();
             let (log_likelihood, standard_error, failure) = match outcome {
                 Ok(values) => {
                     let (mean, error) = mean_and_standard_error(&values.concat());
                     (Some(mean).filter(|mean| mean.is_finite()), error, None)
                 }
-                Err(error) => (None, None, Some(error.to_string())),
+                Err(failure) => (None, None, Some(failure)),
             };
             let TemperatureChoice { beta, alpha, .. } = candidate;
             trials.push(Trial {
@@ -115,7 +147,7 @@ impl Experiment {
         });
         let Some(best) = best else {
             let reason = trials.first().and_then(|trial| trial.failure.clone()).unwrap_or_default();
-            return Err(Error::config("search", format!("every candidate failed; the first: {reason}")));
+            return Err(Error::SearchFailed { reason });
         };
         Ok(TemperatureChoice { beta: Some(best.beta), alpha: best.alpha, trials })
     }
@@ -154,6 +186,7 @@ impl Experiment {
         fold: usize,
         folds: usize,
         iterations: u64,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Vec<f64>> {
         let pick = |inside: bool| -> Vec<Task> {
             order
@@ -176,7 +209,10 @@ impl Experiment {
             None => observed.clone(),
         };
         let mut trainer = self.trainer_on(&standardised, candidate, key)?;
-        for _ in 0..iterations {
+        for iteration in 0..iterations {
+            if stop() {
+                return Err(Error::Interrupted { iteration });
+            }
             trainer.step()?;
         }
         let fold_experiment =

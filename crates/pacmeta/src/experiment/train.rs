@@ -4,15 +4,16 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::trial_log::TrialLog;
 use super::{Experiment, TemperatureChoice};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::training::IterationTerms;
 use crate::training::files::{read_bounded, write_atomically};
-use crate::training::run_directory::{DATA, RunDirectory, Start, TEMPERATURES};
+use crate::training::run_directory::{DATA, RunDirectory, SEARCH, Start, TEMPERATURES};
 
 /// Watches a run, and may stop it.
-pub trait Observer: Send {
+pub trait Observer: Send + Sync {
     /// The search for temperatures begins.
     fn searching(&mut self, candidates: usize, folds: usize, iterations: u64);
 
@@ -62,7 +63,8 @@ impl Experiment {
     /// Trains in a run directory: a fresh one, or one of the same configuration, which is continued.
     ///
     /// # Errors
-    /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint).
+    /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint, or with the
+    /// finished trials of the search for temperatures stored).
     pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn Observer) -> Result<Outcome> {
         let training = &self.config().training;
         let accept = |folder: &Path| self.refuse_other_data(folder);
@@ -171,9 +173,16 @@ impl Experiment {
                 )
             });
         }
-        let choice = self.choose_temperatures(observer)?;
+        let trials = directory.path().join(SEARCH);
+        let log = match self.config().search {
+            Some(_) => TrialLog::open(&trials)?,
+            None => TrialLog::in_memory(),
+        };
+        let choice = self.choose_temperatures_from(log, observer)?;
         let text = serde_json::to_value(&choice).unwrap_or(Value::Null).to_string();
         write_atomically(&path, text.as_bytes())?;
+        // The choice holds all that is to be known of the trials.
+        let _ = std::fs::remove_file(trials);
         Ok(choice)
     }
 }

@@ -35,6 +35,8 @@ const LOCK: &str = "run.lock";
 const PRIOR: &str = "prior.safetensors";
 /// The temperatures of a run.
 pub(crate) const TEMPERATURES: &str = "temperatures.json";
+/// The finished trials of a search for temperatures that is under way.
+pub(crate) const SEARCH: &str = "search.jsonl";
 /// The checksum of its data.
 pub(crate) const DATA: &str = "data.crc32c";
 /// The key in the metadata of the result.
@@ -142,7 +144,7 @@ impl RunDirectory {
 
     /// Removes what a start leaves before its first checkpoint.
     pub(crate) fn forget_start(&self) -> Result<()> {
-        for name in [TEMPERATURES, DATA, "metrics.jsonl"] {
+        for name in [TEMPERATURES, SEARCH, DATA, "metrics.jsonl"] {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
