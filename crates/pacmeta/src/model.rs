@@ -161,6 +161,13 @@ impl Model {
             }
             return Self::from_checkpoint(prior.display(), &Checkpoint::read(&prior)?);
         }
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+            return Err(Error::input(
+                path.display(),
+                "is a configuration, not a run or a checkpoint; learn a prior from it with `pacmeta train`, and give the \
+                 folder of that run",
+            ));
+        }
         Self::from_checkpoint(path.display(), &Checkpoint::read(path)?)
     }
 
@@ -259,13 +266,7 @@ impl Model {
 
     /// The model as a checkpoint in double precision.
     pub fn to_checkpoint(&self) -> Checkpoint {
-        let tensors = self
-            .parameters
-            .iter()
-            .map(|(entry, values)| {
-                NamedTensor::new(entry.name.clone(), entry.shape.to_vec(), values.to_vec())
-            })
-            .collect();
+        let tensors = NamedTensor::of_parameters(&self.parameters);
         let mut metadata = self.notes.clone();
         metadata.insert("prior".into(), json!(self.spec));
         if let Some(learner) = &self.learner {

@@ -61,16 +61,22 @@ fn fill(points: &mut Points, task: &Task, length: f64) {
     }
 }
 
-/// The most plausible log scale, log length and log noise variance.
-fn fit(task: &Task) -> Result<[f64; 3]> {
-    let mut gp = GibbsGp::default();
-    let (mut points, mut gradient) = (Points::default(), PointsGradient::default());
-    let mut objective = |x: &[f64], derivative: &mut [f64]| -> f64 {
-        fill(&mut points, task, x[1].exp());
+/// Minus the log of likelihood times priors at (log scale, log length, log noise variance), and its derivative.
+#[derive(Default)]
+struct LogPosterior {
+    gp: GibbsGp,
+    points: Points,
+    gradient: PointsGradient,
+}
+
+impl LogPosterior {
+    fn negative(&mut self, task: &Task, x: &[f64], derivative: &mut [f64]) -> f64 {
+        let Self { gp, points, gradient } = self;
+        fill(points, task, x[1].exp());
         let covariance = Covariance { scale: x[0].exp(), noise_variance: x[2].exp() };
         let context = Context { task: task.name(), temperature: None };
-        let Ok(values) = gp.marginal(&points, covariance, context) else { return f64::INFINITY };
-        let weights = gp.marginal_gradient(&points, covariance, 1.0, &mut gradient);
+        let Ok(values) = gp.marginal(points, covariance, context) else { return f64::INFINITY };
+        let weights = gp.marginal_gradient(points, covariance, 1.0, gradient);
         // f = x / (sqrt(2) l): d f / d log l = -f.
         let factor = std::f64::consts::FRAC_1_SQRT_2 / x[1].exp();
         let length: f64 = (0..task.len())
@@ -87,7 +93,13 @@ fn fit(task: &Task) -> Result<[f64; 3]> {
             derivative[index] += z / width;
         }
         value
-    };
+    }
+}
+
+/// The most plausible log scale, log length and log noise variance.
+fn fit(task: &Task) -> Result<[f64; 3]> {
+    let mut posterior = LogPosterior::default();
+    let mut objective = |x: &[f64], derivative: &mut [f64]| posterior.negative(task, x, derivative);
     let mut best = ([0.0; 3], f64::INFINITY);
     for length in [-1.0, 0.0, 1.0] {
         let mut x = [0.0, length, -4.6];
@@ -122,6 +134,30 @@ mod tests {
         // Noise has standard deviation 0.1; 40 points on [-5, 5] leave little else.
         assert!(rmse < 0.25, "{rmse}");
         assert!(log_density / 100.0 > 0.0, "{log_density}");
+    }
+
+    #[test]
+    fn the_derivative_equals_differences() {
+        let inputs = vec![0.1, -0.4, 0.9, 1.3, -1.2, 0.3, 0.7, -0.8, 0.2, 0.5];
+        let task = Task::new("t", 2, inputs, vec![0.3, -0.5, 1.1, 0.2, -0.9]).unwrap();
+        let mut posterior = LogPosterior::default();
+        for at in [[0.2, -0.3, -1.5], [-0.7, 0.6, -4.0], [0.9, 0.1, 0.4]] {
+            let mut derivative = [0.0; 3];
+            posterior.negative(&task, &at, &mut derivative);
+            for index in 0..3 {
+                let mut value = |step: f64| {
+                    let mut moved = at;
+                    moved[index] += step;
+                    posterior.negative(&task, &moved, &mut [0.0; 3])
+                };
+                let difference = (value(1e-5) - value(-1e-5)) / 2e-5;
+                let error = (derivative[index] - difference).abs();
+                assert!(
+                    error < 1e-7 * difference.abs().max(1.0),
+                    "{at:?} {index}: {derivative:?} {difference}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod training_state;
 
 use std::path::Path;
 
+use pacmeta_tensor::Parameters;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -23,6 +24,8 @@ pub(super) use training_state::{Verdict, judge};
 
 /// The version of the layout of the metadata.
 const FORMAT: u64 = 1;
+/// The key of the tensors' checksum.
+const CHECKSUM: &str = "crc32c";
 /// Larger files are refused before they are read; a model with a billion f64 parameters fits.
 pub(super) const MAX_BYTES: u64 = 1 << 33;
 
@@ -51,6 +54,14 @@ impl NamedTensor {
     pub fn new(name: impl Into<String>, shape: impl Into<Vec<usize>>, values: impl Into<Vec<f64>>) -> Self {
         Self { name: name.into(), shape: shape.into(), values: values.into() }
     }
+
+    /// The parameters of a prior, one tensor an entry.
+    pub fn of_parameters(parameters: &Parameters<f64>) -> Vec<Self> {
+        parameters
+            .iter()
+            .map(|(entry, values)| Self::new(entry.name.clone(), entry.shape.to_vec(), values.to_vec()))
+            .collect()
+    }
 }
 
 /// The content of a checkpoint file.
@@ -77,7 +88,8 @@ pub struct Checkpoint {
     pub tensors: Vec<NamedTensor>,
     /// How the numbers are stored; the wider one when a file mixes both.
     pub precision: Precision,
-    /// The JSON object under `pacmeta`. `format` and `written_by` are set on writing, whatever stands there.
+    /// The JSON object under `pacmeta`. `format`, `written_by` and `crc32c` are set on writing, whatever stands there; the
+    /// last is verified where a file has it, and taken out on reading.
     pub metadata: Option<Value>,
 }
 
@@ -104,8 +116,21 @@ impl Checkpoint {
     /// As [`Checkpoint::read`].
     pub fn parse(origin: impl std::fmt::Display, bytes: &[u8]) -> Result<Self> {
         let origin = origin.to_string();
-        let checkpoint = safetensors_file::parse(&origin, bytes)?;
+        let mut checkpoint = safetensors_file::parse(&origin, bytes)?;
         check_format(&origin, checkpoint.metadata.as_ref())?;
+        let stored = checkpoint.metadata.as_mut().and_then(Value::as_object_mut);
+        if let Some(stored) = stored.and_then(|metadata| metadata.remove(CHECKSUM)) {
+            let computed = checkpoint.checksum();
+            if stored.as_str() != Some(&computed) {
+                return Err(Error::input_at(
+                    &origin,
+                    format!("metadata `pacmeta`, key `{CHECKSUM}`"),
+                    format!(
+                        "the checksum is {stored}, the tensors give \"{computed}\": the file is damaged; copy it again"
+                    ),
+                ));
+            }
+        }
         Ok(checkpoint)
     }
 
@@ -132,8 +157,19 @@ impl Checkpoint {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
 
+    /// CRC-32C of the tensors as stored, as eight hexadecimal digits: for every tensor its name, its shape (each extent as u64)
+    /// and its values (as f64), all little endian.
+    fn checksum(&self) -> String {
+        let tensors: Vec<_> = self.tensors.iter().map(Into::into).collect();
+        format!("{:08x}", training_state::append_tensors(0, &tensors, self.precision))
+    }
+
     fn to_bytes_for(&self, origin: &str) -> Result<Vec<u8>> {
-        let metadata = self.metadata.clone().map(|metadata| metadata_text(origin, metadata)).transpose()?;
+        let mut metadata = self.metadata.clone();
+        if let Some(Value::Object(object)) = &mut metadata {
+            object.insert(CHECKSUM.into(), self.checksum().into());
+        }
+        let metadata = metadata.map(|metadata| metadata_text(origin, metadata)).transpose()?;
         let tensors: Vec<_> = self.tensors.iter().map(Into::into).collect();
         safetensors_file::encode(origin, &tensors, self.precision, metadata)
     }

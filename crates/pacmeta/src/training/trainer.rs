@@ -213,13 +213,7 @@ impl<'a> Trainer<'a> {
     /// Everything that a continued run needs.
     pub fn state(&self) -> TrainingState {
         let (steps, first, second) = self.optimiser.state();
-        let parameters = self
-            .parameters
-            .iter()
-            .map(|(entry, values)| {
-                NamedTensor::new(entry.name.clone(), entry.shape.to_vec(), values.to_vec())
-            })
-            .collect();
+        let parameters = NamedTensor::of_parameters(&self.parameters);
         TrainingState {
             iteration: self.iteration,
             parameters,

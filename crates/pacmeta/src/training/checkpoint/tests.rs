@@ -329,3 +329,28 @@ fn check_any_bytes(bytes: &[u8]) -> std::result::Result<(), TestCaseError> {
     }
     Ok(())
 }
+
+#[test]
+fn a_changed_tensor_is_told_by_its_checksum_and_a_file_without_one_is_read() {
+    for precision in [Precision::F32, Precision::F64] {
+        let checkpoint = Checkpoint {
+            tensors: vec![NamedTensor::new("a", [2], [0.1, 0.2]), NamedTensor::new("b", [1], [3.0])],
+            precision,
+            metadata: Some(serde_json::json!({})),
+        };
+        let mut bytes = checkpoint.to_bytes().unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(text.contains("crc32c"), "{text}");
+        let back = Checkpoint::parse("file", &bytes).unwrap();
+        assert!(back.metadata.as_ref().unwrap().get("crc32c").is_none());
+        assert_eq!(back.to_bytes().unwrap(), bytes);
+        // One bit of the last number; it stays finite.
+        *bytes.last_mut().unwrap() ^= 1;
+        let error = Checkpoint::parse("file", &bytes).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("the file is damaged"), "{error}");
+        // Files of other programs have no checksum: here its key is overwritten by another of the same length.
+        let at = bytes.windows(6).position(|window| window == b"crc32c").unwrap();
+        bytes[at..at + 6].copy_from_slice(b"notes_");
+        assert_ne!(Checkpoint::parse("file", &bytes).unwrap().tensors, back.tensors);
+    }
+}

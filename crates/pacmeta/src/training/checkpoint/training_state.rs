@@ -163,8 +163,17 @@ fn verify(origin: &str, checkpoint: Checkpoint) -> Result<TrainingState> {
 
 /// The checksum of the content, as eight hexadecimal digits.
 fn checksum(training: &Map<String, Value>, tensors: &[TensorReference<'_>]) -> String {
+    let crc = crc32c::crc32c(canonical(Value::Object(training.clone())).as_bytes());
+    format!("{:08x}", append_tensors(crc, tensors, Precision::F64))
+}
+
+/// Continues a checksum over names, shapes and values as they are stored in this precision.
+pub(super) fn append_tensors(mut crc: u32, tensors: &[TensorReference<'_>], precision: Precision) -> u32 {
     const VALUES_AT_ONCE: usize = 4096; // the checksum is fast on long slices only
-    let mut crc = crc32c::crc32c(canonical(Value::Object(training.clone())).as_bytes());
+    let stored = |value: f64| match precision {
+        Precision::F32 => f64::from(value as f32),
+        Precision::F64 => value,
+    };
     let mut buffer = Vec::with_capacity(8 * VALUES_AT_ONCE);
     for tensor in tensors {
         crc = crc32c::crc32c_append(crc, tensor.name.as_bytes());
@@ -173,9 +182,9 @@ fn checksum(training: &Map<String, Value>, tensors: &[TensorReference<'_>]) -> S
         }
         for values in tensor.values.chunks(VALUES_AT_ONCE) {
             buffer.clear();
-            values.iter().for_each(|value| buffer.extend(value.to_le_bytes()));
+            values.iter().for_each(|value| buffer.extend(stored(*value).to_le_bytes()));
             crc = crc32c::crc32c_append(crc, &buffer);
         }
     }
-    format!("{crc:08x}")
+    crc
 }
