@@ -13,6 +13,7 @@ use super::{Experiment, Observer};
 use crate::config::{SearchConfig, harmonic_mean};
 use crate::error::{Error, Result};
 use crate::evaluation::{evaluate, mean_and_standard_error};
+use crate::report::brief;
 use crate::standardisation::Standardisation;
 use crate::task::Task;
 
@@ -49,12 +50,34 @@ impl TemperatureChoice {
             self.trials.iter().find(|trial| Some(trial.beta) == self.beta && trial.alpha == self.alpha)?;
         let alpha = best.alpha.map(|alpha| format!(", alpha = {alpha:.6}")).unwrap_or_default();
         Some(format!(
-            "chose beta = {:.6}{alpha}: the best few-shot log-likelihood on left-out tasks ({:.4}{}) of {} candidates",
+            "chose beta = {:.6}{alpha}: the best few-shot log-likelihood on left-out tasks ({}{}) of {} candidates{}",
             best.beta,
-            best.log_likelihood?,
-            best.standard_error.map(|error| format!(" ± {error:.4}")).unwrap_or_default(),
-            self.trials.len()
+            brief(best.log_likelihood?),
+            best.standard_error.map(|error| format!(" ± {}", brief(error))).unwrap_or_default(),
+            self.trials.len(),
+            self.edges(best)
         ))
+    }
+
+    /// A chosen temperature at the end of its candidates, where a better one may lie beyond.
+    fn edges(&self, best: &Trial) -> String {
+        let end = |key: &str, chosen: f64, candidates: &mut dyn Iterator<Item = f64>| {
+            let (low, high) = candidates.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+            let word = match chosen {
+                _ if low >= high => return None,
+                chosen if chosen == low => "smallest",
+                chosen if chosen == high => "largest",
+                _ => return None,
+            };
+            Some(format!("; it is the {word} {key}, so others in `search.{key}_per_example` may do better"))
+        };
+        let beta = end("beta", best.beta, &mut self.trials.iter().map(|trial| trial.beta));
+        let same_beta = self.trials.iter().filter(|trial| trial.beta == best.beta);
+        let alpha =
+            best.alpha.and_then(|alpha| end("alpha", alpha, &mut same_beta.filter_map(|trial| trial.alpha)));
+        beta.into_iter().chain(alpha).collect()
     }
 }
 
@@ -220,5 +243,31 @@ impl Experiment {
         let model = fold_experiment.model(trainer.parameters().clone(), candidate)?;
         let scored = self.with_support(&pick(true), key.named("support"))?;
         Ok(evaluate(&model, &scored)?.per_task.iter().map(|task| task.log_likelihood).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_at_the_end_of_its_candidates_is_mentioned() {
+        let explain = |beta: f64, alpha: f64| {
+            let trials = [1.0, 2.0, 3.0].iter().flat_map(|&beta| {
+                [10.0, 20.0, 30.0].map(|alpha| Trial {
+                    beta,
+                    alpha: Some(alpha),
+                    log_likelihood: Some(0.5),
+                    standard_error: None,
+                    failure: None,
+                })
+            });
+            let choice = TemperatureChoice { beta: Some(beta), alpha: Some(alpha), trials: trials.collect() };
+            choice.explanation().unwrap()
+        };
+        assert!(explain(3.0, 20.0).contains("the largest beta"), "{}", explain(3.0, 20.0));
+        assert!(!explain(3.0, 20.0).contains("alpha,"));
+        assert!(explain(2.0, 10.0).contains("the smallest alpha"));
+        assert!(!explain(2.0, 20.0).contains("may do better"), "{}", explain(2.0, 20.0));
     }
 }

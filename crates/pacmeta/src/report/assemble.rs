@@ -56,10 +56,15 @@ pub fn describe_data(run: &RunResults) -> String {
     let (observed, scored) = (run.experiment.observed(), run.experiment.scored());
     let source = match &run.experiment.config().data.source {
         DataSource::Synthetic(data) => format!("the {} environment", data.environment.name()),
-        DataSource::Table(data) => data.path.display().to_string(),
+        DataSource::Table(data) => {
+            data.path.file_name().unwrap_or(data.path.as_os_str()).to_string_lossy().into_owned()
+        }
     };
-    let mut text =
-        format!("{} observed tasks of {} from {source}", observed.len(), range(observed, Task::len));
+    let mut text = format!(
+        "{} of {} from {source}",
+        crate::environments::table::counted(observed.len(), "observed task"),
+        range(observed, Task::len)
+    );
     if scored.is_empty() {
         text.push_str("; no task was kept out, so nothing is scored.");
     } else {
@@ -152,6 +157,7 @@ fn score_rows(runs: &[RunResults]) -> Vec<ScoreRow> {
         rmse_standard_error: scores.rmse_standard_error.unwrap_or(f64::NAN),
         log_likelihood: Some(scores.log_likelihood),
         calibration_error: Some(scores.calibration_error),
+        coverage95: Some(scores.coverage95),
         tasks: scores.tasks,
     };
     let own = runs.iter().filter_map(|run| {

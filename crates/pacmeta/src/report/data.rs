@@ -69,6 +69,9 @@ pub struct ScoreRow {
     pub log_likelihood: Option<f64>,
     /// Root mean square distance between nominal and observed levels.
     pub calibration_error: Option<f64>,
+    /// Part of the query points inside the central 95% interval.
+    #[serde(default)]
+    pub coverage95: Option<f64>,
     /// How many target tasks the averages are over.
     pub tasks: usize,
 }

@@ -174,6 +174,9 @@ fn scores(report: &RunReport) -> Option<String> {
             " Calibration error is the root mean square distance of the calibration curve from the diagonal; lower is better.",
         );
     }
+    if rows.iter().any(|r| r.coverage95.is_some()) {
+        reading.push_str(" Coverage is the part of the query inside the 95% interval; 95% is right.");
+    }
     // On a phone the drawings in the table are not shown, and neither is the sentence about them.
     let drawn = "Dots show RMSE, lines two standard errors on either side; where rows were scored on the same tasks, \
                  differences between them can be surer than the lines suggest.";

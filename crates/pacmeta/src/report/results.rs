@@ -4,10 +4,12 @@
 use std::fmt;
 use std::path::Path;
 
+use super::number::brief;
 use crate::bounds::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, objective_of};
 use crate::config::Config;
+use crate::environments::table::counted;
 use crate::error::{Error, Result};
-use crate::evaluation::{Floor, Scores, mean_and_standard_error};
+use crate::evaluation::{Floor, NORMAL_975, Scores, mean_and_standard_error};
 use crate::experiment::{Experiment, RunBound, TemperatureChoice};
 use crate::methods::MethodSettings;
 use crate::model::Model;
@@ -172,33 +174,62 @@ impl Verdict {
         self.plain_rmse - self.rmse
     }
 
-    /// `yes`, `no`, or `unclear` when the difference is within two standard errors.
+    /// Half of the 95% interval of the mean difference: Student's t, since the spread is estimated from these tasks too. None
+    /// for fewer than five tasks, which tell nothing reliable of their own spread.
+    pub fn margin(&self) -> Option<f64> {
+        let enough = self.tasks >= FEWEST_TASKS;
+        self.standard_error.filter(|_| enough).map(|error| student_975(self.tasks - 1) * error)
+    }
+
+    /// `yes`, `no`, or `unclear` when the 95% interval of the difference contains 0 or there are too few tasks.
     pub fn word(&self) -> &'static str {
-        match self.standard_error {
-            Some(error) if self.difference() > 2.0 * error => "yes",
-            Some(error) if self.difference() < -2.0 * error => "no",
+        match self.margin() {
+            Some(margin) if self.difference() > margin => "yes",
+            Some(margin) if self.difference() < -margin => "no",
             _ => "unclear",
         }
     }
+}
+
+/// Fewer paired differences say nothing reliable of their own spread.
+const FEWEST_TASKS: usize = 5;
+
+/// The 97.5% quantile of Student's t by its expansion in 1/degrees (Cornish and Fisher), right to 0.003 from 4 degrees on.
+fn student_975(degrees: usize) -> f64 {
+    let (z, n) = (NORMAL_975, degrees as f64);
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let third = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    let fourth = (79.0 * z.powi(9) + 776.0 * z.powi(7) + 1482.0 * z.powi(5) - 1920.0 * z.powi(3) - 945.0 * z)
+        / 92160.0;
+    z + first / n + second / n.powi(2) + third / n.powi(3) + fourth / n.powi(4)
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rmse, plain_rmse, better, tasks, .. } = self;
         let opening = match self.word() {
+            _ if self.tasks < FEWEST_TASKS => "There are too few tasks to tell whether meta-learning helped",
             "yes" => "Meta-learning helped",
             "no" => "Meta-learning did not help but did worse",
             _ => "Whether meta-learning helped is unclear",
         };
         write!(
             f,
-            "{opening}; RMSE {rmse:.4} against {plain_rmse:.4} of a plain GP on the support alone ({:+.0}%), lower on \
-             {better} of {tasks} tasks",
-            100.0 * (rmse / plain_rmse - 1.0)
+            "{opening}; RMSE {} against {} of a plain GP on the support alone ({:+.0}%), lower on {better} of {}",
+            brief(*rmse),
+            brief(*plain_rmse),
+            100.0 * (rmse / plain_rmse - 1.0),
+            counted(*tasks, "task")
         )?;
-        match self.standard_error {
-            Some(error) => write!(f, "; mean difference {:.4} ± {error:.4}.", self.difference()),
-            None => f.write_str("; one task tells little."),
+        match self.margin() {
+            Some(margin) => write!(
+                f,
+                "; mean difference over tasks {} ± {} (95%, Student's t).",
+                brief(self.difference()),
+                brief(margin)
+            ),
+            None => f.write_str("."),
         }
     }
 }
@@ -210,6 +241,33 @@ mod tests {
     use crate::methods::{Batch, Pacmaml};
     use crate::priors::PriorSpec;
     use crate::task::Task;
+
+    #[test]
+    fn the_quantile_is_that_of_the_tables() {
+        for (degrees, value) in [(4, 2.7764), (9, 2.2622), (19, 2.0930), (60, 2.0003)] {
+            assert!((student_975(degrees) - value).abs() < 3e-3, "{degrees}: {}", student_975(degrees));
+        }
+    }
+
+    #[test]
+    fn a_difference_must_exceed_students_margin_and_needs_five_tasks() {
+        let verdict = |tasks, difference: f64| Verdict {
+            rmse: 1.0,
+            plain_rmse: 1.0 + difference,
+            standard_error: Some(0.1),
+            better: tasks,
+            tasks,
+        };
+        // More than two standard errors, which would do for many tasks.
+        assert_eq!(verdict(5, 0.25).word(), "unclear");
+        assert_eq!((verdict(5, 0.29).word(), verdict(5, -0.29).word()), ("yes", "no"));
+        assert_eq!(verdict(100, 0.21).word(), "yes");
+        assert_eq!(verdict(4, 50.0).word(), "unclear");
+        assert!(verdict(4, 50.0).to_string().contains("too few tasks to tell"));
+        let small =
+            Verdict { rmse: 2.5e-7, plain_rmse: 5e-7, standard_error: Some(1e-8), better: 9, tasks: 9 };
+        assert!(small.to_string().contains("2.50×10⁻⁷ against 5.00×10⁻⁷"), "{small}");
+    }
 
     #[test]
     fn the_objective_has_the_subsets_and_the_rule_of_the_training() {

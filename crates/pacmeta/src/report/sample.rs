@@ -108,6 +108,7 @@ fn score(name: &str, note: &str, numbers: [f64; 4]) -> ScoreRow {
         rmse_standard_error: numbers[1],
         log_likelihood: numbers[2].is_finite().then_some(numbers[2]),
         calibration_error: numbers[3].is_finite().then_some(numbers[3]),
+        coverage95: None,
         tasks: 20,
     }
 }

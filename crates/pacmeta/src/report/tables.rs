@@ -86,8 +86,13 @@ pub(crate) fn scores(rows: &[ScoreRow]) -> String {
         head.push(spark_head(scale));
         labels.push("");
     }
-    let wanted =
-        [("Log-likelihood", has_likelihood), ("Calibration error", has_calibration), ("Tasks", true)];
+    let has_coverage = rows.iter().any(|r| r.coverage95.is_some());
+    let wanted = [
+        ("Log-likelihood", has_likelihood),
+        ("Calibration error", has_calibration),
+        ("95% coverage", has_coverage),
+        ("Tasks", true),
+    ];
     for (name, _) in wanted.iter().filter(|(_, wanted)| *wanted) {
         head.push((*name).to_owned());
         labels.push(name);
@@ -114,6 +119,10 @@ pub(crate) fn scores(rows: &[ScoreRow]) -> String {
             }
             if has_calibration {
                 cells.push(optional(row.calibration_error, 3));
+            }
+            if has_coverage {
+                let percent = row.coverage95.filter(|part| part.is_finite());
+                cells.push(percent.map_or("–".to_owned(), |part| format!("{}%", fixed(100.0 * part, 1))));
             }
             cells.push(number::count(row.tasks));
             cells
