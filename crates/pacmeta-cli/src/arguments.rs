@@ -185,9 +185,11 @@ fn temperature(text: &str) -> Result<TemperatureArgument, String> {
 
 /// Score a prior on tasks: adapt to the support of each, predict the rest
 ///
-/// The examples marked by `adapt` are the support. Numbers are in the units of the file, averaged over tasks.
+/// The examples marked by `adapt` are the support, or some that --support draws. Numbers are in the units of the file,
+/// averaged over tasks.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pacmeta evaluate runs/sinusoid --tasks new-tasks.csv --json")]
+#[command(after_help = "Examples:\n  pacmeta evaluate runs/sinusoid --tasks new-tasks.csv --json\n  \
+                        pacmeta evaluate runs/sinusoid --tasks unmarked.csv --support 5 --seed 1")]
 pub(crate) struct Evaluate {
     /// The folder of a run, or a checkpoint file
     #[arg(value_name = "RUN")]
@@ -198,6 +200,12 @@ pub(crate) struct Evaluate {
     /// The CSV column that names the task [default: that of the run, else `task`]
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
+    /// Draw so many examples as the support of tasks that mark none by `adapt`; at least one is left to be scored
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) support: Option<u32>,
+    /// Seed of that draw
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "support")]
+    pub(crate) seed: u64,
     /// Temperature of the Gibbs posterior: a number, or how the model's carries over: `fixed`, `per-example`
     #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub(crate) temperature: Option<TemperatureArgument>,
@@ -230,6 +238,12 @@ pub(crate) struct Adapt {
     /// The examples to adapt to: features and target, CSV or JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) support: PathBuf,
+    /// The task in that file to adapt to, where it holds several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    /// The CSV column that names the task [default: that of the run, else `task`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task_column: Option<String>,
     /// The inputs to predict at; standard input if `-` or absent
     #[arg(long, value_name = "FILE")]
     pub(crate) query: Option<PathBuf>,
@@ -354,7 +368,7 @@ pub(crate) struct TheoremOptions {
     #[arg(long, value_name = "S", requires = "theorem", allow_negative_numbers = true)]
     pub(crate) hyper_posterior_std: Option<f64>,
     /// Draws of priors for expectations
-    #[arg(long, value_name = "K", default_value_t = 100)]
+    #[arg(long, value_name = "K", default_value_t = 100, requires = "theorem")]
     pub(crate) draws: usize,
     /// Examples of a target task (Theorem 3 and its corollary)
     #[arg(long, value_name = "M", requires = "theorem")]
@@ -366,13 +380,13 @@ pub(crate) struct TheoremOptions {
     #[arg(long, value_name = "VALUE", requires = "theorem", allow_negative_numbers = true)]
     pub(crate) gap: Option<f64>,
     /// Tasks for each prior in simulations
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "theorem")]
     pub(crate) tasks_per_draw: usize,
     /// Fresh examples of each task in simulations
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "theorem")]
     pub(crate) fresh_examples: usize,
     /// Seed of the draws
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "theorem")]
     pub(crate) seed: u64,
 }
 

@@ -85,6 +85,14 @@ impl Standardisation {
     /// # Errors
     /// When there is no task, their dimensions differ or their numbers are too large to be summed.
     pub fn fit(tasks: &[Task]) -> Result<Self> {
+        Self::fit_columns(tasks, &[], "y")
+    }
+
+    /// The same with names for messages: those of the features, by their number where there are too few, and of the target.
+    ///
+    /// # Errors
+    /// As for [`Standardisation::fit`].
+    pub fn fit_columns(tasks: &[Task], features: &[String], target: &str) -> Result<Self> {
         let refuse = |message: String| Err(Error::input("standardisation", message));
         let Some(first) = tasks.first() else {
             return refuse("there is no task to take means and standard deviations from".into());
@@ -108,14 +116,15 @@ impl Standardisation {
         let (y_mean, y_std) = moments(|| tasks.iter().flat_map(Task::targets));
         let overflows = |mean: &f64, std: &f64| !mean.is_finite() || !std.is_finite();
         if let Some(feature) = (0..dimension).find(|&feature| overflows(&x_mean[feature], &x_std[feature])) {
+            let name = features.get(feature).map_or_else(|| feature.to_string(), |name| format!("`{name}`"));
             return refuse(format!(
-                "the numbers of feature {feature} are too large for their variance to be computed; use other units"
+                "the numbers of feature {name} are too large for their variance to be computed; use other units"
             ));
         }
         if overflows(&y_mean, &y_std) {
-            return refuse(
-                "the targets are too large for their variance to be computed; use other units".into(),
-            );
+            return refuse(format!(
+                "the targets are too large for their variance to be computed (column `{target}`); use other units"
+            ));
         }
         Self::new(x_mean, x_std, y_mean, y_std)
     }

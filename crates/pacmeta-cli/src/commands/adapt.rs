@@ -3,11 +3,13 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use pacmeta::environments::table::{Format, Prediction, parse_queries, parse_support, write_predictions};
+use pacmeta::environments::table::{
+    Format, Prediction, SupportTask, parse_queries, parse_support_of, read_bytes, write_predictions,
+};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 
-use super::inputs::{read_bytes, read_model, refuse_overwriting};
+use super::inputs::{check_output, read_model, task_column_of};
 use crate::arguments::{Adapt, OutputFormat};
 use crate::output::print_bytes;
 
@@ -15,12 +17,17 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
     let query_path = query_path(arguments)?;
     if let Some(output) = &arguments.output {
         let prior = arguments.run.join("prior.safetensors");
-        refuse_overwriting(output, [&*arguments.support, &*query_path, &*arguments.run, &*prior])?;
+        check_output(output, [&*arguments.support, &*query_path, &*arguments.run, &*prior])?;
     }
     let model = read_model(&arguments.run, arguments.temperature)?;
     let columns = model.columns();
     let (origin, bytes) = read_bytes(&arguments.support)?;
-    let support = parse_support(&origin, &bytes, &columns.features, &columns.target)?;
+    let column = arguments.task_column.clone().unwrap_or_else(|| task_column_of(&arguments.run));
+    let choice = match &arguments.task {
+        Some(name) => SupportTask::Named { column: &column, name },
+        None => SupportTask::Only { column: &column },
+    };
+    let support = parse_support_of(&origin, &bytes, &columns.features, &columns.target, &choice)?;
     let (origin, bytes) = read_bytes(&query_path)?;
     let queries = parse_queries(&origin, &bytes, &columns.features)?;
     let predictive = model.adapt(&support)?.predict(queries.inputs())?;

@@ -5,7 +5,7 @@ use pacmeta::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 use pacmeta::{Error, Model, Result};
 use serde_json::Value;
 
-use super::inputs::{read_model, read_tasks, refuse_overwriting};
+use super::inputs::{check_output, read_model, read_tasks};
 use super::scores::{not_a_bound, objective_table};
 use super::theorem;
 use crate::arguments::{Bound, ObjectiveName};
@@ -29,15 +29,10 @@ pub(crate) fn run(arguments: &Bound) -> Result<()> {
         None => objective(&model, &tasks, &request, None)?,
         Some(path) => {
             let prior = arguments.run.join("prior.safetensors");
-            refuse_overwriting(path, [&*arguments.run, &*prior, &*arguments.tasks])?;
+            check_output(path, [&*arguments.run, &*prior, &*arguments.tasks])?;
             let mut gradient = model.parameters().clone();
             let report = objective(&model, &tasks, &request, Some(&mut gradient))?;
-            let tensors = gradient
-                .iter()
-                .map(|(entry, values)| {
-                    NamedTensor::new(entry.name.clone(), entry.shape.to_vec(), values.to_vec())
-                })
-                .collect();
+            let tensors = NamedTensor::of_parameters(&gradient);
             Checkpoint { tensors, precision: Precision::F64, metadata: None }.write(path)?;
             report
         }

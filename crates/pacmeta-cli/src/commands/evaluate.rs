@@ -1,7 +1,8 @@
 //! `pacmeta evaluate`.
 
-use pacmeta::evaluation::{Floor, Scores, evaluate, floor_scores};
+use pacmeta::evaluation::{Floor, Scores, evaluate, floor_scores, with_support};
 use pacmeta::{Error, Result, Task};
+use pacmeta_tensor::Key;
 use serde_json::{Value, json};
 
 use super::inputs::{read_model, read_tasks};
@@ -28,6 +29,30 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
             single.join(", ")
         ));
     }
+    let drawn = tasks.iter().filter(|task| task.adapt().is_none()).count();
+    let tasks = match (arguments.support, tasks.iter().find(|task| task.adapt().is_none())) {
+        (None, Some(task)) => {
+            return Err(Error::input(
+                arguments.tasks.display(),
+                format!(
+                    "task `{}` marks no support: mark the examples to adapt to with `adapt` (a column of 0 and 1 in CSV, a \
+                     list of indices in JSON), or have them drawn with --support N",
+                    task.name()
+                ),
+            ));
+        }
+        (None, None) => tasks,
+        (Some(support), _) => {
+            let key = Key::new(arguments.seed).named("support");
+            let tasks = tasks.into_iter().enumerate();
+            tasks
+                .map(|(index, task)| match task.adapt() {
+                    Some(_) => Ok(task),
+                    None => with_support(task, support as usize, key.index(index as u64)),
+                })
+                .collect::<Result<_>>()?
+        }
+    };
     let scores = evaluate(&model, &tasks)?;
     let plain = floor_scores(Floor::PlainGp, &model, &tasks)?;
     let mean = floor_scores(Floor::PriorMean, &model, &tasks)?;
@@ -35,6 +60,10 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
         let mut value = json!(scores);
         if let Value::Object(map) = &mut value {
             map.insert("left_out".into(), json!(single));
+            if let Some(support) = arguments.support {
+                let drawn = json!({ "support": support, "seed": arguments.seed, "tasks": drawn });
+                map.insert("drawn".into(), drawn);
+            }
             map.insert("floors".into(), json!({ "plain_gp": plain, "prior_mean": mean }));
         }
         return print_json(&value);
@@ -46,5 +75,13 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
         (Floor::PlainGp.name().to_owned(), &plain),
         (Floor::PriorMean.name().to_owned(), &mean),
     ];
-    print(&score_table(rows))
+    let mut text = score_table(rows);
+    if let Some(support) = arguments.support {
+        text.push_str(&format!(
+            "Support drawn by seed {} in {drawn} of {} tasks: {support} examples each, fewer where one would not remain.\n",
+            arguments.seed,
+            tasks.len()
+        ));
+    }
+    print(&text)
 }

@@ -1,10 +1,9 @@
 //! Models and tasks that several commands read.
 
-use std::io::Read;
 use std::path::Path;
 
 use pacmeta::config::Config;
-use pacmeta::environments::table::{Format, TableOptions, TaskTable, parse_csv, parse_json};
+use pacmeta::environments::table::{Format, TableOptions, TaskTable, parse_csv, parse_json, read_bytes};
 use pacmeta::learners::{Learner, TargetTemperature};
 use pacmeta::{Error, Model, Result};
 
@@ -100,30 +99,24 @@ fn is_default(names: &[String]) -> bool {
 }
 
 /// The column of task names that a run was trained with, where it can be told.
-fn task_column_of(run: &Path) -> String {
+pub(super) fn task_column_of(run: &Path) -> String {
     let config = Config::read(run.join("config.toml"), &[]).ok();
     let table = config.as_ref().and_then(|config| config.data.table());
     table.map_or_else(|| TableOptions::default().task, |table| table.options.task.clone())
 }
 
-/// A whole file, or standard input for `-`, and its name in messages.
-pub(super) fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|source| Error::io("read", "standard input", source))?;
-        return Ok(("standard input".to_owned(), bytes));
-    }
-    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
-    Ok((path.display().to_string(), bytes))
-}
-
-/// Refuses to write over a file that was read.
-pub(super) fn refuse_overwriting<'a>(
-    output: &Path,
-    inputs: impl IntoIterator<Item = &'a Path>,
-) -> Result<()> {
+/// Refuses an output in a folder that is not there, or over a file that was read.
+pub(super) fn check_output<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let folder = output.parent().unwrap_or(Path::new(""));
+    if !folder.as_os_str().is_empty() && !folder.is_dir() {
+        return Err(Error::input(
+            output.display(),
+            format!(
+                "there is no folder `{}` to write to; create it, or choose another output",
+                folder.display()
+            ),
+        ));
+    }
     if folder.join("config.toml").is_file() && folder.join("checkpoints").is_dir() {
         return Err(Error::input(output.display(), "lies in the folder of a run; choose another output"));
     }

@@ -93,6 +93,13 @@ fn statement(
     lambda: f64,
 ) -> Result<Statement> {
     let options = &arguments.theorem;
+    if let Some(gap) = options.gap.filter(|gap| !(gap.is_finite() && *gap >= 0.0)) {
+        let message = format!(
+            "is {gap}, expected a number of at least 0: fewer examples do not make the risk smaller, and a negative gap would \
+             only make the bound look better"
+        );
+        return Err(Error::input("option `--gap`", message));
+    }
     let simulates = options.psi == PsiSource::Simulate;
     if simulates && options.environment.is_none() {
         return Err(Error::input(

@@ -159,3 +159,110 @@ fn the_rule_for_other_support_sizes_can_be_changed() {
     // alpha = 72 on one example.
     assert_eq!(likelihood(&["--temperature", "fixed"]), likelihood(&["--temperature", "72"]));
 }
+
+#[test]
+fn a_support_can_be_drawn_where_a_file_marks_none() {
+    let place = Place::new();
+    let mut table = "task,x,y\n".to_owned();
+    for row in 0..30 {
+        table.push_str(&format!("t{},{},{}\n", row % 3, f64::from(row) / 6.0, f64::from(row).sin()));
+    }
+    place.write("bare.csv", table);
+    let prior = prior();
+    let common = ["evaluate", &prior, "--tasks", "bare.csv", "--temperature", "5"];
+    place.refused(&common, &["bare.csv", "`t0` marks no support", "--support N", "adapt"]);
+    let drawn =
+        |extra: &[&'static str]| place.json(&[&common[..], &["--support", "4", "--json"], extra].concat());
+    let scores = drawn(&[]);
+    for task in scores["per_task"].as_array().unwrap() {
+        assert_eq!((&task["support"], &task["query"]), (&Value::from(4), &Value::from(6)));
+    }
+    assert_eq!(scores["drawn"], serde_json::json!({ "support": 4, "seed": 0, "tasks": 3 }));
+    assert_eq!(scores, drawn(&["--seed", "0"]));
+    assert_ne!(scores["rmse"], drawn(&["--seed", "1"])["rmse"]);
+    let text = place.ok(&[&common[..], &["--support", "4", "--seed", "1"]].concat());
+    assert!(text.contains("Support drawn by seed 1 in 3 of 3 tasks: 4 examples each"), "{text}");
+    place.refused(&[&common[..], &["--support", "0"]].concat(), &["--support"]);
+}
+
+#[test]
+fn a_support_of_several_tasks_is_refused_unless_one_is_chosen() {
+    let place = Place::new();
+    place.write("several.csv", "task,x,y\nnorth,1,2\nsouth,2,3\nnorth,3,1\n");
+    place.write("north.csv", "x,y\n1,2\n3,1\n");
+    place.write("query.csv", "x\n0.5\n");
+    let prior = prior();
+    let adapt = |support: &'static str, extra: &[&'static str]| {
+        let common = ["adapt", &prior, "--temperature", "5", "--query", "query.csv", "--support", support];
+        [&common[..], extra].concat()
+    };
+    place.refused(&adapt("several.csv", &[]), &["several.csv", "2 tasks", "`north`, `south`", "--task NAME"]);
+    let north = place.ok(&adapt("north.csv", &[]));
+    assert_eq!(place.ok(&adapt("several.csv", &["--task", "north"])), north);
+    place.refused(&adapt("several.csv", &["--task", "nort"]), &["no task `nort`", "did you mean `north`?"]);
+    place.refused(&adapt("north.csv", &["--task", "north"]), &["no column `task`", "--task-column"]);
+    place.write("one.csv", "shop,x,y\nnorth,1,2\nnorth,3,1\n");
+    assert_eq!(place.ok(&adapt("one.csv", &["--task-column", "shop"])), north);
+    place.write(
+        "several.json",
+        r#"{"tasks": [{"name": "south", "x": [2], "y": [3]}, {"name": "north", "x": [1, 3], "y": [2, 1]}]}"#,
+    );
+    assert_eq!(place.ok(&adapt("several.json", &["--task", "north"])), north);
+    place.refused(&adapt("several.json", &[]), &["`south`, `north`", "--task NAME"]);
+}
+
+#[test]
+fn a_configuration_is_not_a_run_and_an_output_needs_a_folder() {
+    let place = Place::with_small();
+    place.write("support.csv", "x,y\n1,2\n");
+    let prior = prior();
+    let adapt = |run: &str, output: &str| {
+        let words = [
+            "adapt",
+            run,
+            "--support",
+            "support.csv",
+            "--query",
+            "support.csv",
+            "--temperature",
+            "5",
+            "-o",
+            output,
+        ];
+        words.map(str::to_owned)
+    };
+    let refused = |run: &str, output: &str, words: &[&str]| {
+        let arguments = adapt(run, output);
+        place.refused(&arguments.each_ref().map(String::as_str), words);
+    };
+    refused("small.toml", "p.csv", &["small.toml", "is a configuration, not a run", "pacmeta train"]);
+    refused(&prior, "nodir/p.csv", &["nodir/p.csv", "no folder `nodir`", "create it"]);
+    assert!(!place.path("nodir").exists());
+}
+
+/// A limit on file sizes fails like a full disk: in the middle of writing the temporary, before the rename.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_that_fails_half_way_keeps_the_old_file_and_leaves_nothing_else() {
+    let place = Place::new();
+    place.write("support.csv", "x,y\n1,2\n");
+    let query: String = (0..400).map(|row| format!("{row}\n")).collect();
+    place.write("query.csv", format!("x\n{query}"));
+    place.write("p.csv", "old");
+    let script = "trap '' XFSZ; ulimit -f 4; exec \"$0\" adapt \"$1\" --support support.csv --query query.csv \
+                  --temperature 5 -o p.csv";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta"), &prior()])
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let ran = Ran::from(output);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("cannot write p.csv"), "{}", ran.stderr);
+    assert_eq!(place.text("p.csv"), "old");
+    let mut names: Vec<_> =
+        std::fs::read_dir(place.path("")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["p.csv", "query.csv", "support.csv"]);
+}

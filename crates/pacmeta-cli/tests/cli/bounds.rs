@@ -230,3 +230,17 @@ fn simulated_cumulants_state_their_error_and_that_they_are_no_guarantee() {
     let both = with(&["--theorem", "2", "--environment", "sinusoid", "--assume", "bounded:0,1"]);
     place.refused(&both, &["--assume", "remove one"]);
 }
+
+#[test]
+fn options_of_bounds_are_refused_where_they_do_nothing_or_make_no_sense() {
+    let place = Place::new();
+    let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
+    let common = ["bound", &prior, "--tasks", &tasks, "--beta", "10", "--objective", "pacoh"];
+    for option in ["--draws", "--seed", "--tasks-per-draw", "--fresh-examples"] {
+        place.refused(&[&common[..], &[option, "7"]].concat(), &["--theorem"]);
+    }
+    place.refused(&[&common[..], &["--psi", "simulate"]].concat(), &["--theorem"]);
+    let three = ["--theorem", "3", "--target-examples", "2", "--gap", "-0.5"];
+    place.refused(&[&common[..], &ASSUME, &three].concat(), &["--gap", "at least 0"]);
+    place.refused(&[&common[..], &["--gradient", "nodir/g.safetensors"]].concat(), &["no folder `nodir`"]);
+}

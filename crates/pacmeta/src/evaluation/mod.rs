@@ -11,6 +11,7 @@ mod plain_gp;
 pub use floors::{Floor, floor_scores};
 pub use plain_gp::PlainGp;
 
+use pacmeta_tensor::Key;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -89,6 +90,19 @@ impl Predictor for Model {
         let adapted: Adapted = self.adapt(support)?;
         Ok((adapted.predict(query.inputs())?, adapted.joint_log_density(query)?))
     }
+}
+
+/// A task whose `adapt` is its support: what it states already, else `support` examples drawn (at least one is left).
+///
+/// # Errors
+/// When `support` is 0.
+pub fn with_support(task: Task, support: usize, key: Key) -> Result<Task> {
+    let usable = task.adapt().is_some_and(|adapt| adapt.len() < task.len());
+    if usable || task.len() < 2 {
+        return Ok(task);
+    }
+    let chosen = key.generator().subset(task.len(), support.min(task.len() - 1));
+    task.with_adapt(chosen)
 }
 
 /// Scores a predictor on tasks that state their support in `adapt`; the rest of each is scored.

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::config::{Config, DataSource, HeldOut};
 use crate::environments::{observed_tasks, table, target_tasks};
 use crate::error::{Error, Result};
-use crate::evaluation::{Floor, Scores, evaluate, floor_scores};
+use crate::evaluation::{Floor, Scores, evaluate, floor_scores, with_support};
 use crate::learners::{InnerSteps, Learner, Proximal, TargetTemperature};
 use crate::methods::{BatchSampler, Member, MethodSettings};
 use crate::model::{Columns, Model};
@@ -50,11 +50,19 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Draws or reads the tasks of a configuration.
+    /// Draws or reads the tasks of a configuration. The path of a table is made absolute, seen from the current folder, so
+    /// that the run finds it from any other.
     ///
     /// # Errors
     /// When a table cannot be read, or leaves no task to learn from.
-    pub fn prepare(config: Config) -> Result<Self> {
+    pub fn prepare(mut config: Config) -> Result<Self> {
+        if let DataSource::Table(data) = &mut config.data.source
+            && data.path.as_os_str() != "-"
+        {
+            // A run is read again from other folders.
+            data.path =
+                std::path::absolute(&data.path).map_err(|source| Error::io("find", &data.path, source))?;
+        }
         let key = Key::new(config.seed).named("data");
         let support = config.data.support;
         let (observed, scored, columns, left_out) = match &config.data.source {
@@ -97,8 +105,11 @@ impl Experiment {
         scored: Vec<Task>,
         columns: Columns,
     ) -> Result<Self> {
-        let standardisation =
-            if config.data.standardise { Some(Standardisation::fit(&observed)?) } else { None };
+        let standardisation = if config.data.standardise {
+            Some(Standardisation::fit_columns(&observed, &columns.features, &columns.target)?)
+        } else {
+            None
+        };
         if standardisation.as_ref().is_some_and(Standardisation::has_constant_target) {
             return Err(Error::input(
                 format!("target `{}`", columns.target),
@@ -324,14 +335,4 @@ fn hold_out(tasks: Vec<Task>, held_out: HeldOut, support: usize, key: Key) -> Re
         }
     }
     Ok((observed, scored))
-}
-
-/// A task whose `adapt` is its support: what it states already, else `support` examples drawn (at least one is left).
-fn with_support(task: Task, support: usize, key: Key) -> Result<Task> {
-    let usable = task.adapt().is_some_and(|adapt| adapt.len() < task.len());
-    if usable || task.len() < 2 {
-        return Ok(task);
-    }
-    let chosen = key.generator().subset(task.len(), support.min(task.len() - 1));
-    task.with_adapt(chosen)
 }

@@ -2,10 +2,10 @@
 
 mod reader;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::queries::{Queries, Records};
-use super::{Format, TableOptions, TaskTable, finish, listed, quoted};
+use super::{Format, SupportTask, TableOptions, TaskTable, finish, listed, quoted};
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -42,7 +42,8 @@ pub fn parse_csv(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<T
                 "1" => task.adapt.push(task.targets.len() - 1),
                 other => {
                     let message = format!(
-                        "expected 1 (the example is in the adaptation set) or 0 (it is not), found {}",
+                        "expected 1 (the example is in the adaptation set) or 0 (it is not), found {}; the name `adapt` is \
+                         reserved for that: if the column is a feature, rename it or list it in `data.features`",
                         quoted(other)
                     );
                     return Err(table.wrong(adapt, &message));
@@ -79,17 +80,40 @@ pub(super) fn support(
     name: &str,
     feature_names: &[String],
     target: &str,
+    choice: &SupportTask<'_>,
 ) -> Result<Task> {
     let mut table = Table::open(origin, bytes)?;
     let features = table.features_of_prior(feature_names)?;
     let target = table.column(target, "the prior was trained on this target; name a column so")?;
+    let named = match choice {
+        SupportTask::All => None,
+        SupportTask::Named { column, .. } => {
+            Some(table.column(column, "--task chooses by it; name the column with --task-column")?)
+        }
+        SupportTask::Only { column } => {
+            let found = table.header.iter().position(|name| name == column);
+            found.filter(|column| *column != target && !features.contains(column))
+        }
+    };
+    let (mut names, mut seen): (Vec<String>, HashSet<String>) = Default::default();
     let mut task = Growing::new(name);
     while table.next()? {
+        if let Some(column) = named {
+            let name = table.fields[column].trim();
+            if !seen.contains(name) {
+                seen.insert(name.to_owned());
+                names.push(name.to_owned());
+            }
+            if matches!(choice, SupportTask::Named { name: wanted, .. } if *wanted != name) {
+                continue;
+            }
+        }
         for &feature in &features {
             task.inputs.push(table.number(feature, "")?);
         }
         task.targets.push(table.number(target, "")?);
     }
+    choice.check(origin, names.iter().map(String::as_str))?;
     if task.targets.is_empty() {
         return Err(table.no_rows());
     }

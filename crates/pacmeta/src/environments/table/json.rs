@@ -7,10 +7,10 @@ mod walk;
 
 use std::collections::HashMap;
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::queries::{Queries, Records};
-use super::{Format, TableOptions, TaskTable, counted, finish, quoted};
+use super::{Format, SupportTask, TableOptions, TaskTable, counted, finish, quoted};
 use crate::error::Result;
 use crate::task::Task;
 
@@ -63,8 +63,14 @@ pub fn parse_json(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<
     finish(origin, tasks, wanted.clone(), options)
 }
 
-/// The examples of `{"x": ..., "y": ...}` or of the only task.
-pub(super) fn support(origin: &str, bytes: &[u8], name: &str, feature_names: &[String]) -> Result<Task> {
+/// The examples of `{"x": ..., "y": ...}`, of the only task or of the one that was chosen by its name.
+pub(super) fn support(
+    origin: &str,
+    bytes: &[u8],
+    name: &str,
+    feature_names: &[String],
+    choice: &SupportTask<'_>,
+) -> Result<Task> {
     let file = File { origin };
     let value = file.parse(bytes)?;
     let root = file.object(&value, "", &["x", "y", "name", "adapt", "features", "tasks"])?;
@@ -75,10 +81,25 @@ pub(super) fn support(origin: &str, bytes: &[u8], name: &str, feature_names: &[S
                 return Err(file.wrong(key, "expected either `tasks` or `x` and `y`, found both; remove one"));
             }
             match file.list(tasks, "tasks")?.as_slice() {
-                [task] => file.task(task, "tasks[0]", name, &TASK_KEYS)?,
+                [task] if !matches!(choice, SupportTask::Named { .. }) => {
+                    file.task(task, "tasks[0]", name, &TASK_KEYS)?
+                }
                 several => {
-                    let message = format!("expected exactly one task to adapt to, found {}", several.len());
-                    return Err(file.wrong("tasks", message));
+                    let name_of = |task: &Value| task.get("name").and_then(Value::as_str).map(str::to_owned);
+                    let names: Vec<String> = several.iter().filter_map(name_of).collect();
+                    choice.check(origin, names.iter().map(String::as_str))?;
+                    let wanted = match choice {
+                        SupportTask::Named { name, .. } => {
+                            several.iter().position(|task| name_of(task).as_deref() == Some(*name))
+                        }
+                        _ => None,
+                    };
+                    let Some(index) = wanted else {
+                        let message =
+                            format!("expected exactly one task to adapt to, found {}", several.len());
+                        return Err(file.wrong("tasks", message));
+                    };
+                    file.task(&several[index], &format!("tasks[{index}]"), name, &TASK_KEYS)?
                 }
             }
         }

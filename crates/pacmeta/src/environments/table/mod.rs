@@ -150,20 +150,85 @@ pub fn read_support(path: impl AsRef<Path>, feature_names: &[String], target: &s
 }
 
 /// One small data set: a CSV with the features and the target among its columns, or JSON `{"x": ..., "y": ...}` or
-/// `{"tasks": [...]}` with one task. Every example is used: other columns (a task, an `adapt`) are ignored.
+/// `{"tasks": [...]}` with one task. Every example is used: other columns (a task, an `adapt`) are ignored. See
+/// [`parse_support_of`] for files of several tasks.
 ///
 /// # Errors
 /// When a column is missing or a value is not a finite number.
 pub fn parse_support(origin: &str, bytes: &[u8], feature_names: &[String], target: &str) -> Result<Task> {
+    parse_support_of(origin, bytes, feature_names, target, &SupportTask::All)
+}
+
+/// Which examples of a file are the data set to adapt to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SupportTask<'a> {
+    /// All of them, whatever their tasks.
+    All,
+    /// All of them, which must belong to one task where there is a column of task names.
+    Only {
+        /// The column that names tasks.
+        column: &'a str,
+    },
+    /// Those of one task.
+    Named {
+        /// The column that names tasks.
+        column: &'a str,
+        /// The task.
+        name: &'a str,
+    },
+}
+
+impl SupportTask<'_> {
+    /// Refuses several names where one is expected, and a name that is not there.
+    fn check<'n>(&self, origin: &str, names: impl Iterator<Item = &'n str> + Clone) -> Result<()> {
+        match self {
+            Self::All => Ok(()),
+            Self::Only { .. } if names.clone().count() < 2 => Ok(()),
+            Self::Only { .. } => Err(Error::input(
+                origin,
+                format!(
+                    "has the examples of {} tasks, and a prior adapts to one: {}; choose it with --task NAME",
+                    names.clone().count(),
+                    listed(names)
+                ),
+            )),
+            Self::Named { name, .. } if names.clone().any(|found| found == *name) => Ok(()),
+            Self::Named { name, .. } => Err(Error::input(
+                origin,
+                format!(
+                    "there is no task {}{}; the tasks are {}",
+                    quoted(name),
+                    did_you_mean(name, names.clone()),
+                    listed(names)
+                ),
+            )),
+        }
+    }
+}
+
+/// The same for one task of a file that may hold several.
+///
+/// # Errors
+/// As for [`parse_support`]; also when there are several tasks and none was chosen, or the chosen one is not there.
+pub fn parse_support_of(
+    origin: &str,
+    bytes: &[u8],
+    feature_names: &[String],
+    target: &str,
+    choice: &SupportTask<'_>,
+) -> Result<Task> {
     let stem = Path::new(origin).file_stem().and_then(|stem| stem.to_str()).unwrap_or("support");
     match Format::of(origin, bytes) {
-        Format::Csv => csv::support(origin, bytes, stem, feature_names, target),
-        Format::Json => json::support(origin, bytes, stem, feature_names),
+        Format::Csv => csv::support(origin, bytes, stem, feature_names, target, choice),
+        Format::Json => json::support(origin, bytes, stem, feature_names, choice),
     }
 }
 
 /// The whole of a file, or of standard input for `-`, and the name that messages give it.
-fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
     if path == Path::new("-") {
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().read_to_end(&mut bytes);

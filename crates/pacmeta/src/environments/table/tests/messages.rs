@@ -36,7 +36,8 @@ fn csv_values() {
     }
     assert_eq!(
         csv_error("task,x,y,adapt\na,1,2,1\na,1,2,yes\n"),
-        "t.csv, line 3, column `adapt`: expected 1 (the example is in the adaptation set) or 0 (it is not), found `yes`"
+        "t.csv, line 3, column `adapt`: expected 1 (the example is in the adaptation set) or 0 (it is not), found `yes`; the \
+         name `adapt` is reserved for that: if the column is a feature, rename it or list it in `data.features`"
     );
     assert_eq!(
         csv_error("task,x,y,adapt\na,1,2,1\nb,1,2,0\n"),
