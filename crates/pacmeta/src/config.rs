@@ -107,7 +107,16 @@ impl Config {
         let path = path.as_ref();
         let origin = path.display().to_string();
         let text = source::decode(&origin, &read_bounded(path, MAX_BYTES)?)?;
-        Self::parse(&origin, &text, overrides)
+        Self::parse(&origin, &text, overrides).map_err(|error| match error {
+            Error::Config { key, message } if !overrides.iter().any(|(set, _)| *set == key) => {
+                let place = match source::line_of(&text, &key) {
+                    Some(line) => format!("line {line}, key `{key}`"),
+                    None => format!("key `{key}`"),
+                };
+                Error::input_at(&origin, place, message)
+            }
+            other => other,
+        })
     }
 
     /// The defaults of a method, on the sinusoid environment.

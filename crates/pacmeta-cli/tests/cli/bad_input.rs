@@ -135,3 +135,35 @@ fn a_run_that_fails_by_itself_has_exit_code_1() {
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("iteration"), "{}", ran.stderr);
 }
+
+#[test]
+fn mistakes_in_a_configuration_come_with_file_and_line() {
+    let place = Place::new();
+    place.write("bad.toml", "seed = 1\n\n[training]\nrate = 0.01\niteration = 10\n");
+    place.refused(&["train", "bad.toml"], &["bad.toml, line 5, key `training.iteration`", "did you mean"]);
+    place.write("range.toml", "training.rate = -1\n");
+    place.refused(&["train", "range.toml"], &["range.toml, line 1, key `training.rate`"]);
+    place.write("fine.toml", "seed = 1\n");
+    let set = ["train", "fine.toml", "--set", "training.rate=-1"];
+    let ran = place.refused(&set, &["`training.rate`"]);
+    assert!(!ran.stderr.contains("fine.toml"), "the file is not to blame: {}", ran.stderr);
+}
+
+#[test]
+fn columns_are_named_where_numbers_are_too_large_and_adapt_is_reserved() {
+    let place = Place::new();
+    let table = |load: &str| {
+        let mut text = "task,load,adapt,y\n".to_owned();
+        for row in 0..12 {
+            text.push_str(&format!("t{},{load}{},{},{row}\n", row % 3, row % 9, row % 2));
+        }
+        text
+    };
+    let config = "[data]\npath = \"t.csv\"\nsupport = 2\nheld_out = 0\n[method]\nbeta = 9\nalpha = 3\nsubset = 2\n\
+                  [training]\niterations = 2\n";
+    place.write("c.toml", config);
+    place.write("t.csv", table("1e30"));
+    place.refused(&["train", "c.toml"], &["feature `load`", "too large", "other units"]);
+    place.write("t.csv", table("1.").replace(",1,", ",0.7,"));
+    place.refused(&["train", "c.toml"], &["column `adapt`", "reserved", "data.features"]);
+}

@@ -343,3 +343,42 @@ fn a_bound_that_cannot_be_stated_says_why_and_the_run_goes_on() {
     assert!(text.contains("no bound is stated: a sub-gamma loss"), "{text}");
     assert_eq!(text.matches("= bound").count(), 0, "{text}");
 }
+
+#[test]
+fn the_report_of_a_table_can_be_rebuilt_from_any_folder() {
+    let place = Place::new();
+    let mut table = "task,x,y\n".to_owned();
+    for row in 0..40 {
+        table.push_str(&format!("t{},{},{}\n", row % 5, f64::from(row) / 7.0, f64::from(row).sin()));
+    }
+    place.write("data/tasks.csv", table);
+    place.write(
+        "own.toml",
+        "[data]\npath = \"data/tasks.csv\"\nsupport = 3\n[method]\nbeta_per_example = 30\nalpha_over_beta = 0.5\n\
+         [training]\niterations = 20\n",
+    );
+    let text = place.ok(&["train", "own.toml", "--out", "run"]);
+    assert!(text.contains("4 observed tasks of 8 examples from tasks.csv"), "{text}");
+    let written = place.read("run/report.html");
+    std::fs::remove_file(place.path("run/report.html")).unwrap();
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    let mut command = place.command(&["report", "../run"]);
+    let output = command.current_dir(place.path("elsewhere")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(place.read("run/report.html"), written);
+    // The same command, or the same path written otherwise, is the same run.
+    let again = place.path("data/tasks.csv");
+    let again = format!("data.path={}", again.display());
+    let again = place.json(&["train", "own.toml", "--out", "run", "--set", &again, "--json"]);
+    assert_eq!(again["iterations_now"], 0);
+}
+
+#[test]
+fn a_single_observed_task_is_singular_and_few_scored_tasks_tell_nothing() {
+    let place = Place::with_small();
+    let text = place.ok(&["train", "small.toml", "--set", "data.tasks=1"]);
+    assert!(text.contains("1 observed task of 8 examples"), "{text}");
+    assert!(text.contains("too few tasks to tell"), "{text}");
+    let report = place.text("runs/small/report.html");
+    assert!(report.contains("95% coverage"), "the report has the column of the printed table");
+}

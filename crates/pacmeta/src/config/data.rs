@@ -86,7 +86,7 @@ pub struct SyntheticData {
 ///
 /// | key of `[data]` | default | purpose | range |
 /// |---|---|---|---|
-/// | `path` | needed | the file, CSV or JSON | |
+/// | `path` | needed | the file, CSV or JSON; seen from the current folder, and stored in a run as an absolute path | |
 /// | `task` | `"task"` | the column that names the task | |
 /// | `target` | `"y"` | the column to be predicted | |
 /// | `features` | all other columns | the columns to predict from | a list of names, each once |

@@ -83,3 +83,25 @@ fn insert(table: &mut Table, key: &str, value: Value) -> Result<()> {
         _ => Err(malformed("expected one point, between section and key, e.g. method.beta")),
     }
 }
+
+/// The line of a dotted key, where it is written in one of the usual ways; from 1.
+pub(super) fn line_of(text: &str, key: &str) -> Option<usize> {
+    let mut section = String::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            section = name.trim().to_owned();
+            if section == key {
+                return Some(index + 1);
+            }
+            continue;
+        }
+        let Some((name, _)) = line.split_once('=') else { continue };
+        let name = name.trim();
+        let dotted = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+        if dotted == key {
+            return Some(index + 1);
+        }
+    }
+    None
+}
