@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pacmeta::studies::{Progress, StudyObserver};
 
-use crate::interrupt;
+use crate::interrupt::{self, InLoop};
 use crate::output::{remark, warn};
 use crate::progress::Verbosity;
 
@@ -25,6 +25,7 @@ pub(crate) struct StudyProgress {
     /// When the last line appeared, and how many failures were told.
     told: Mutex<(Instant, usize)>,
     models: AtomicUsize,
+    _in_loop: InLoop,
 }
 
 impl StudyProgress {
@@ -38,13 +39,13 @@ impl StudyProgress {
         } else {
             ProgressBar::hidden()
         };
-        interrupt::enter_loop();
         Self {
             verbosity,
             bar,
             start: Instant::now(),
             told: Mutex::new((Instant::now(), 0)),
             models: AtomicUsize::new(0),
+            _in_loop: InLoop::enter(),
         }
     }
 
@@ -114,6 +115,5 @@ impl StudyObserver for StudyProgress {
 impl Drop for StudyProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
-        interrupt::leave_loop();
     }
 }

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::{Crossed, crossed};
 use crate::error::{Error, Result};
+use crate::report::brief;
 
 pub use curves::{falls, grows, keeps_falling, rises_again, u_shaped};
 
@@ -157,6 +158,11 @@ pub fn below_at_every(pairs: &[(Measured, Measured)]) -> Result<Outcome> {
     every(pairs.iter().map(|(left, right)| Comparison::new(left, right)).collect::<Result<_>>()?)
 }
 
+/// `p = 0.032`, or that it is very small.
+fn probability(p: f64) -> String {
+    if p < 1e-4 { "p < 0.0001".to_owned() } else { format!("p = {}", brief((p * 1e4).round() / 1e4)) }
+}
+
 /// The intersection-union test that every difference is below 0.
 fn every(comparisons: Vec<Comparison>) -> Result<Outcome> {
     let test = format!(
@@ -247,13 +253,15 @@ impl Comparison {
 
     fn describe(&self) -> String {
         let Crossed { mean, standard_error, degrees_of_freedom, sets, tasks, failed } = self.estimate;
-        let mean = mean.map_or("no value".to_owned(), |mean| format!("{mean:.4e}"));
+        let mean = mean.map_or("no value".to_owned(), |mean| brief(mean));
         let error = match (standard_error, degrees_of_freedom) {
             (Some(error), Some(degrees)) => {
                 let (below, above) = (self.p_below(), self.p_above());
                 let (side, p) = if below <= above { ("below", below) } else { ("above", above) };
                 format!(
-                    "standard error {error:.2e}, {degrees:.1} degrees of freedom, p = {p:.2e} for {side} 0"
+                    "standard error {}, {degrees:.1} degrees of freedom, {} for {side} 0",
+                    brief(error),
+                    probability(p)
                 )
             }
             _ => "no standard error from fewer than two sets".to_owned(),

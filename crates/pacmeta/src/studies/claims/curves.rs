@@ -1,6 +1,6 @@
 //! Claims about a curve: one quantity at successive points, each a table of the same sets and tasks.
 
-use super::{Comparison, LEVEL, Measured, Outcome, Verdict, failures, holm, most};
+use super::{Comparison, LEVEL, Measured, Outcome, Verdict, failures, holm, most, probability};
 use crate::error::{Error, Result};
 
 /// Whether the last point is above the lowest earlier one.
@@ -32,8 +32,9 @@ pub fn rises_again(points: &[Measured]) -> Result<Outcome> {
         (clearest, Verdict::Undecided)
     };
     let detail = format!(
-        "{}; p = {corrected:.2e} for a rise over some earlier point, corrected for {} of them{}",
+        "{}; {} for a rise over some earlier point, corrected for {} of them{}",
         deciding.describe(),
+        probability(corrected),
         rises.len(),
         failures(&rises)
     );
@@ -78,9 +79,10 @@ pub fn u_shaped(points: &[Measured]) -> Result<Outcome> {
         Verdict::Undecided
     };
     let detail = format!(
-        "weaker side at the clearest interior point: {}; p = {corrected:.2e} for an interior point below both ends, \
+        "weaker side at the clearest interior point: {}; {} for an interior point below both ends, \
          corrected for {} of them{}",
         clearest.describe(),
+        probability(corrected),
         interior.len(),
         failures(&all)
     );

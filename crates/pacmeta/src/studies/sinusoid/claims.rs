@@ -17,50 +17,50 @@ pub fn claims(analysis: &Analysis<'_>) -> Vec<Claim> {
         let name = method.name();
         claims.push(outcome(u_shaped(&error_curve(analysis, method))).claim(
             format!("{}-u-shaped", id(method)),
-            format!("The generalisation error of {name} falls first and rises again as m_i grows."),
+            format!("The generalisation error of {name} falls first and rises again as mᵢ grows."),
         ));
     }
     for method in [Maml, Pacmaml] {
         let name = method.name();
         claims.push(outcome(keeps_falling(&error_curve(analysis, method))).claim(
             format!("{}-falls", id(method)),
-            format!("The generalisation error of {name} keeps falling as m_i grows."),
+            format!("The generalisation error of {name} keeps falling as mᵢ grows."),
         ));
     }
     let others = [Pacoh, Reptile, Maml];
     claims.push(outcome(below_at_every(&error_pairs(analysis, &others.map(|other| (Pacmaml, other)), SUPPORT + 1))).claim(
         "pacmaml-lowest",
-        "PACMAML has the lowest generalisation error of PACOH, Reptile, MAML and itself at every m_i above m.",
+        "PACMAML has the lowest generalisation error of PACOH, Reptile, MAML and itself at every mᵢ above m.",
     ));
     claims.push(outcome(below_at_every(&error_pairs(analysis, &[(Pacoh, Reptile), (Pacmaml, Maml)], 0))).claim(
         "gibbs-below-dirac",
         "Base learners that are not points have lower errors than points: PACOH below Reptile, PACMAML below MAML, at \
-         every m_i.",
+         every mᵢ.",
     ));
     for &beta in &analysis.plan.beta_per_example {
         let gaps = bound_curve(analysis, Pacoh, beta, |terms| terms.gap.unwrap_or(f64::NAN));
         claims.push(outcome(grows(&gaps)).claim(
             format!("gap-grows-{beta}"),
-            format!("The gap between observed and target tasks grows with m_i (PACOH, beta/m_i = {beta})."),
+            format!("The gap between observed and target tasks grows with mᵢ (PACOH, β/mᵢ = {beta})."),
         ));
     }
     for &beta in &analysis.plan.beta_per_example {
         let totals = bound_curve(analysis, Pacoh, beta, |terms| terms.total());
         claims.push(outcome(grows(&totals)).claim(
             format!("theorem-3-rises-{beta}"),
-            format!("The total of Theorem 3 rises with m_i (PACOH, beta/m_i = {beta})."),
+            format!("The total of Theorem 3 rises with mᵢ (PACOH, β/mᵢ = {beta})."),
         ));
     }
     for &beta in &analysis.plan.beta_per_example {
         let totals = bound_curve(analysis, Pacmaml, beta, |terms| terms.total());
         claims.push(outcome(falls(&totals)).claim(
             format!("theorem-4-falls-{beta}"),
-            format!("The total of Theorem 4 falls monotonically with m_i (PACMAML, beta/m_i = {beta})."),
+            format!("The total of Theorem 4 falls monotonically with mᵢ (PACMAML, β/mᵢ = {beta})."),
         ));
     }
     claims.push(outcome(below_at_every(&bound_pairs(analysis))).claim(
         "pacmaml-bound-below",
-        "PACMAML's total is below PACOH's at every m_i above m and every beta.",
+        "PACMAML's total is below PACOH's at every mᵢ above m and every beta.",
     ));
     claims
 }
@@ -92,7 +92,7 @@ fn id(method: StudyMethod) -> &'static str {
 /// Held-out RMSE at each m_i.
 fn error_curve(analysis: &Analysis<'_>, method: StudyMethod) -> Vec<Measured> {
     let points = analysis.curve(method, TargetTemperature::PerExample).into_iter();
-    points.map(|point| Measured::new(format!("m_i = {}", point.examples), point.by_set_and_task)).collect()
+    points.map(|point| Measured::new(format!("mᵢ = {}", point.examples), point.by_set_and_task)).collect()
 }
 
 /// Held-out RMSE of two methods at the same m_i, for each m_i from `smallest`.
@@ -108,7 +108,7 @@ fn error_pairs(
         .filter_map(|(examples, (left, right))| {
             let measured = |method: StudyMethod| {
                 let point = analysis.method(method, examples, rule)?;
-                Some(Measured::new(format!("{} at m_i = {examples}", method.name()), point.by_set_and_task))
+                Some(Measured::new(format!("{} at mᵢ = {examples}", method.name()), point.by_set_and_task))
             };
             Some((measured(left)?, measured(right)?))
         })
@@ -127,7 +127,7 @@ fn bound_curve(
         .filter_map(|&examples| {
             let point = analysis.bound(method, examples, beta_per_example)?;
             let values: Vec<f64> = point.by_set.iter().map(value).collect();
-            Some(Measured::per_set(format!("m_i = {examples}"), &values))
+            Some(Measured::per_set(format!("mᵢ = {examples}"), &values))
         })
         .collect()
 }
@@ -140,7 +140,7 @@ fn bound_pairs(analysis: &Analysis<'_>) -> Vec<(Measured, Measured)> {
             let measured = |method: StudyMethod| {
                 let point = analysis.bound(method, examples, beta)?;
                 let totals: Vec<f64> = point.by_set.iter().map(|terms| terms.total()).collect();
-                let label = format!("{} at m_i = {examples}, beta/m_i = {beta}", method.name());
+                let label = format!("{} at mᵢ = {examples}, β/mᵢ = {beta}", method.name());
                 Some(Measured::per_set(label, &totals))
             };
             Some((measured(Pacmaml)?, measured(Pacoh)?))

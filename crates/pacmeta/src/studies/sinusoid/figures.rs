@@ -14,7 +14,7 @@ const UNIT: &str = "squared standardised units";
 
 fn examples_axis(analysis: &Analysis<'_>) -> Axis {
     let ticks = analysis.plan.examples.iter().map(|examples| *examples as f64);
-    Axis::new("m_i, examples of an observed task").log().ticks(ticks)
+    Axis::new("mᵢ, examples of an observed task").log().ticks(ticks)
 }
 
 fn point(examples: usize, summary: &Summary) -> Point {
@@ -27,7 +27,12 @@ fn point(examples: usize, summary: &Summary) -> Point {
 }
 
 fn series(name: impl Into<String>, points: impl IntoIterator<Item = Point>) -> Series {
-    Series::new(name, points).intervals_are(STANDARD_ERROR)
+    Series::new(name, points).intervals_are(STANDARD_ERROR).observations_are("models")
+}
+
+/// A method looks the same in every figure.
+fn look(method: StudyMethod) -> usize {
+    StudyMethod::ALL.iter().position(|other| *other == method).unwrap_or_default()
 }
 
 fn error_series(
@@ -39,6 +44,39 @@ fn error_series(
 ) -> Series {
     let curve = analysis.curve(method, rule);
     series(name, curve.iter().map(|at| point(at.examples, value(at))))
+}
+
+/// Held-out error of a method by the last iterate.
+fn test_error(analysis: &Analysis<'_>, method: StudyMethod) -> Series {
+    error_series(analysis, method, method.name(), TargetTemperature::PerExample, |at| &at.test)
+        .look(look(method))
+}
+
+/// Keeps one exploding method from flattening all others: the frame ends a little above the plain GP, or what else is
+/// usual, and the caption says what is outside.
+fn framed(mut chart: LineChart) -> (LineChart, String) {
+    const USUAL: f64 = 1.5;
+    let high = |series: &Series| {
+        series.points.iter().map(|at| at.interval.map_or(at.y, |ends| ends.1)).fold(0.0, f64::max)
+    };
+    let outside: Vec<String> = chart
+        .series
+        .iter()
+        .filter(|series| high(series) > USUAL)
+        .flat_map(|series| {
+            let beyond = series.points.iter().filter(|at| at.y > USUAL);
+            beyond.map(|at| format!("{} at mᵢ = {} ({})", series.name, at.x, crate::report::brief(at.y)))
+        })
+        .collect();
+    if !chart.series.iter().any(|series| high(series) > USUAL) {
+        return (chart, String::new());
+    }
+    chart.y = chart.y.range(0.0, USUAL);
+    let remark = match outside.as_slice() {
+        [] => " The frame cuts off long error bars.".to_owned(),
+        list => format!(" Outside the frame: {}.", list.join(", ")),
+    };
+    (chart, remark)
 }
 
 /// The paper's first figure: totals of Theorems 2, 3 and 4 against m_i, at the largest beta.
@@ -55,20 +93,20 @@ pub(super) fn theorems(analysis: &Analysis<'_>) -> Option<StudyFigure> {
     let second: Vec<Point> =
         pacoh.iter().filter(|at| at.examples == SUPPORT).map(|at| point(at.examples, &at.total)).collect();
     let chart = LineChart::new(
-        format!("Totals of Theorems 2, 3 and 4 at beta/m_i = {beta}"),
+        format!("Totals of Theorems 2, 3 and 4 at β/mᵢ = {beta}"),
         examples_axis(analysis),
         Axis::new("total without constants").unit(UNIT),
     )
-    .with(series("Theorem 4 (PACMAML)", totals(&pacmaml)))
-    .with(series("Theorem 3 (PACOH, with the gap)", totals(&pacoh)))
-    .with(series("Theorem 2 (PACOH, m_i = m only)", second));
+    .with(series("Theorem 4 (PACMAML)", totals(&pacmaml)).look(look(Pacmaml)))
+    .with(series("Theorem 3 (PACOH, with the gap)", totals(&pacoh)).look(look(Pacoh)))
+    .with(series("Theorem 2 (PACOH, mᵢ = m only)", second).look(look(Maml)));
     let caption = format!(
         "Theorem 3 pays for observed tasks that are larger than target tasks (m = {SUPPORT}) with the gap; Theorem 4 does not. \
-         Look for the two curves to part as m_i grows. Psi terms and the constant of a point hyper-posterior are left out, as \
+         Look for the two curves to part as mᵢ grows. Psi terms and the constant of a point hyper-posterior are left out, as \
          in the paper: these are totals to compare, not bounds."
     );
     (!pacoh.is_empty() || !pacmaml.is_empty())
-        .then(|| StudyFigure::new("theorems", "Bounds against m_i", chart, caption))
+        .then(|| StudyFigure::new("theorems", "Bounds against mᵢ", chart, caption))
 }
 
 /// Generalisation error of all methods.
@@ -79,8 +117,7 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyFigure {
         Axis::new("RMSE on target tasks"),
     );
     for method in StudyMethod::ALL {
-        let of_method =
-            error_series(analysis, method, method.name(), TargetTemperature::PerExample, |at| &at.test);
+        let of_method = test_error(analysis, method);
         if !of_method.points.is_empty() {
             chart = chart.with(of_method);
         }
@@ -88,23 +125,21 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyFigure {
     let caption = "The last iterate, on target tasks that did not choose its settings. The paper says: PACOH and Reptile rise \
                    again on the right, MAML and PACMAML keep falling, PACMAML is lowest. The bar of the plain GP, which learns \
                    from no other task, is over target tasks.";
-    StudyFigure::new("errors", "Generalisation error against m_i", chart, caption)
+    let (chart, remark) = framed(chart);
+    StudyFigure::new("errors", "Generalisation error against mᵢ", chart, format!("{caption}{remark}"))
 }
 
 /// The main figure without the methods that the paper does not show, for the README.
 pub fn main_chart(analysis: &Analysis<'_>) -> LineChart {
     let mut chart = LineChart::new(
-        "Few-shot error on new tasks, after learning from 20 tasks of m_i examples",
+        "Few-shot error on new tasks, after learning from 20 tasks of mᵢ examples",
         examples_axis(analysis),
         Axis::new("RMSE on target tasks of 5 examples"),
     );
     for method in [Pacmaml, Pacoh, Maml, Reptile] {
-        chart =
-            chart.with(error_series(analysis, method, method.name(), TargetTemperature::PerExample, |at| {
-                &at.test
-            }));
+        chart = chart.with(test_error(analysis, method));
     }
-    chart
+    framed(chart).0
 }
 
 /// Validation and test error, one panel a method; the test error in both readings.
@@ -124,7 +159,8 @@ pub(super) fn validation(analysis: &Analysis<'_>, methods: &[StudyMethod], prefi
             .with(error_series(analysis, method, "test, lowest during training", rule, |at| &at.lowest));
             let caption = "Lowest during training is the paper's reading, which stops early on test data; look how far it is \
                            below the last iterate.";
-            StudyFigure::new(format!("{prefix}-{name}"), name, chart, caption)
+            let (chart, remark) = framed(chart);
+            StudyFigure::new(format!("{prefix}-{name}"), name, chart, format!("{caption}{remark}"))
         })
         .collect()
 }
@@ -136,13 +172,12 @@ pub(super) fn temperatures(analysis: &Analysis<'_>) -> StudyFigure {
         examples_axis(analysis),
         Axis::new("RMSE on target tasks"),
     );
-    for (name, rule) in [
-        ("per example (beta/m_i)", TargetTemperature::PerExample),
-        ("fixed (beta)", TargetTemperature::Fixed),
-    ] {
+    for (name, rule) in
+        [("per example (β/mᵢ)", TargetTemperature::PerExample), ("fixed (beta)", TargetTemperature::Fixed)]
+    {
         chart = chart.with(error_series(analysis, Pacoh, name, rule, |at| &at.test));
     }
-    let caption = "The paper does not say how a temperature chosen for m_i examples is used on 5. If the curves part, this choice \
+    let caption = "The paper does not say how a temperature chosen for mᵢ examples is used on 5. If the curves part, this choice \
                    matters more than the method. For PACMAML both are the same, since m' = m.";
     StudyFigure::new("temperature-rule", "Temperature at target tasks", chart, caption)
 }
@@ -162,15 +197,15 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
                     analysis.best(method, examples, |setting| setting.beta_per_example() == Some(beta))?;
                 Some(point(examples, &analysis.setting(best, examples).rmse))
             });
-            chart = chart.with(series(format!("beta/m_i = {beta}"), points));
+            chart = chart.with(series(format!("β/mᵢ = {beta}"), points));
         }
         chart
     };
     let betas = &analysis.plan.beta_per_example;
     let middle = betas.get((betas.len().max(1) - 1) / 2).copied().unwrap_or(30.0);
     let mut by_alpha = LineChart::new(
-        format!("PACMAML: error by alpha at beta/m_i = {middle}"),
-        Axis::new("alpha/beta").ticks(analysis.plan.alpha_over_beta.iter().copied()),
+        format!("PACMAML: error by alpha at β/mᵢ = {middle}"),
+        Axis::new("α/β").ticks(analysis.plan.alpha_over_beta.iter().copied()),
         Axis::new("RMSE on target tasks"),
     );
     for &examples in sizes {
@@ -178,14 +213,14 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
             let setting = Setting::Pacmaml { beta_per_example: middle, alpha_over_beta };
             Point { x: alpha_over_beta, ..point(examples, &analysis.setting(setting, examples).rmse) }
         });
-        by_alpha = by_alpha.with(series(format!("m_i = {examples}"), points));
+        by_alpha = by_alpha.with(series(format!("mᵢ = {examples}"), points));
     }
     vec![
         StudyFigure::new(
             "beta-pacoh",
             "PACOH by beta",
             of_beta(Pacoh),
-            "The paper finds a large error at beta/m_i = 10, and little between 30 and 100.",
+            "The paper finds a large error at β/mᵢ = 10, and little between 30 and 100.",
         ),
         StudyFigure::new(
             "beta-pacmaml",
@@ -197,7 +232,7 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
             "alpha-pacmaml",
             "PACMAML by alpha",
             by_alpha,
-            "The paper finds the lowest error near alpha/beta = 0.2.",
+            "The paper finds the lowest error near α/β = 0.2.",
         ),
     ]
 }
@@ -205,11 +240,11 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
 /// One panel a term of the bound, with a line for each beta.
 pub(super) fn terms(analysis: &Analysis<'_>, method: StudyMethod) -> Vec<StudyFigure> {
     type Term = fn(&BoundPoint) -> Option<Summary>;
-    let w = if method == Pacoh { "W_1" } else { "W_2" };
+    let w = if method == Pacoh { "W₁" } else { "W₂" };
     let mut list: Vec<(String, &str, Term)> = vec![
         (format!("{w}, the objective of a task"), "w", |at| Some(at.w)),
-        ("xi KL, the hyper-prior's term".to_owned(), "kl", |at| Some(at.hyper_prior)),
-        ("xi log(2/delta), the confidence term".to_owned(), "confidence", |at| Some(at.confidence)),
+        ("ξ KL, the hyper-prior's term".to_owned(), "kl", |at| Some(at.hyper_prior)),
+        ("ξ log(2/δ), the confidence term".to_owned(), "confidence", |at| Some(at.confidence)),
     ];
     if method == Pacoh {
         list.push(("the gap, by difference of risks".to_owned(), "gap", |at| at.gap));
@@ -220,19 +255,19 @@ pub(super) fn terms(analysis: &Analysis<'_>, method: StudyMethod) -> Vec<StudyFi
             let mut chart = LineChart::new(
                 format!("{}: {name}", method.name()),
                 examples_axis(analysis),
-                Axis::new(name.clone()).unit(UNIT),
+                Axis::new(UNIT),
             );
             for &beta in &analysis.plan.beta_per_example {
                 let points = analysis.plan.examples.iter().filter_map(|&examples| {
                     Some(point(examples, &term(&analysis.bound(method, examples, beta)?)?))
                 });
-                chart = chart.with(series(format!("beta/m_i = {beta}"), points));
+                chart = chart.with(series(format!("β/mᵢ = {beta}"), points));
             }
             let caption = match id {
-                "gap" => "R(Q, T) - R(Q, T~) on fresh tasks with m = 5 and with m_i examples; 0 at m_i = m. Look for growth with m_i.",
+                "gap" => "R(Q, T) - R(Q, T~) on fresh tasks with m = 5 and with mᵢ examples; 0 at mᵢ = m. Look for growth with mᵢ.",
                 "total" if method == Pacoh => "The sum of the terms, the gap included. The paper: it rises, or rises and saturates.",
                 "total" => "The sum of the terms. The paper: it falls monotonically.",
-                _ => "The paper: falls as m_i grows.",
+                _ => "The paper: falls as mᵢ grows.",
             };
             StudyFigure::new(format!("bound-{}-{id}", method.name()), name, chart, caption)
         })
@@ -251,17 +286,17 @@ pub(super) fn comparison(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
                     .collect::<Vec<_>>()
             };
             let chart = LineChart::new(
-                format!("Totals at beta/m_i = {beta}"),
+                format!("Totals at β/mᵢ = {beta}"),
                 examples_axis(analysis),
                 Axis::new("total, and true risk").unit(UNIT),
             )
-            .with(series("PACMAML, total", of(Pacmaml, |at| &at.total)))
-            .with(series("PACOH, total", of(Pacoh, |at| &at.total)))
-            .with(series("PACMAML, true risk", of(Pacmaml, |at| &at.target_risk)))
-            .with(series("PACOH, true risk", of(Pacoh, |at| &at.target_risk)));
+            .with(series("PACMAML, total", of(Pacmaml, |at| &at.total)).look(look(Pacmaml)))
+            .with(series("PACOH, total", of(Pacoh, |at| &at.total)).look(look(Pacoh)))
+            .with(series("PACMAML, true risk", of(Pacmaml, |at| &at.target_risk)).look(look(Maml)))
+            .with(series("PACOH, true risk", of(Pacoh, |at| &at.target_risk)).look(look(Reptile)));
             let caption = "True risk: of the Gibbs posterior after 5 examples, measured on fresh tasks. The paper: PACMAML's total is \
-                           below PACOH's for every m_i above 5.";
-            StudyFigure::new(format!("totals-{beta}"), format!("beta/m_i = {beta}"), chart, caption)
+                           below PACOH's for every mᵢ above 5.";
+            StudyFigure::new(format!("totals-{beta}"), format!("β/mᵢ = {beta}"), chart, caption)
         })
         .collect()
 }
@@ -271,18 +306,19 @@ pub(super) fn dirac(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
     [(Reptile, Pacoh), (Maml, Pacmaml)]
         .into_iter()
         .map(|(point_method, gibbs)| {
-            let rule = TargetTemperature::PerExample;
             let mut chart = LineChart::new(
                 format!("{} and {}", point_method.name(), gibbs.name()),
                 examples_axis(analysis),
                 Axis::new("RMSE on target tasks"),
             );
             for method in [point_method, gibbs] {
-                chart = chart.with(error_series(analysis, method, method.name(), rule, |at| &at.test));
+                chart = chart.with(test_error(analysis, method));
             }
             let caption = "A point as base learner against a Gibbs posterior under the same theorem. The paper: same trend, lower with \
                            Gibbs posteriors.";
-            StudyFigure::new(format!("dirac-{}", point_method.name()), format!("{} and {}", point_method.name(), gibbs.name()), chart, caption)
+            let (chart, remark) = framed(chart);
+            let heading = format!("{} and {}", point_method.name(), gibbs.name());
+            StudyFigure::new(format!("dirac-{}", point_method.name()), heading, chart, format!("{caption}{remark}"))
         })
         .collect()
 }
@@ -298,7 +334,7 @@ pub(super) fn predictions(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
             let spec = chosen.map(|setting| analysis.plan.model(setting, examples, 0, 0));
             let Some(measured) = spec.and_then(|spec: ModelSpec| analysis.measured(spec)) else { continue };
             for (index, illustration) in measured.illustrations.iter().enumerate() {
-                let name = format!("{}, m_i = {examples}", method.name());
+                let name = format!("{}, mᵢ = {examples}", method.name());
                 let id = format!("{}-{examples}-{}", method.name(), illustration.task);
                 if index == 0 {
                     figures.push(StudyFigure::new(

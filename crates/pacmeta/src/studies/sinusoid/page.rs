@@ -45,14 +45,18 @@ fn subtitle(analysis: &Analysis<'_>) -> String {
         String::new()
     };
     format!(
-        "{scope}. Priors are learned from {OBSERVED_TASKS} sinusoid tasks of m_i examples, adapted to {SUPPORT} examples of each of \
-         {TARGET_TASKS} target tasks, and scored on {QUERY} others; {} models a setting ({} meta-training sets times {} seeds), {} \
+        "{scope}. Priors are learned from {OBSERVED_TASKS} sinusoid tasks of mᵢ examples, adapted to {SUPPORT} examples of each of \
+         {TARGET_TASKS} target tasks, and scored on {QUERY} others; {} a setting ({} times {}), {} \
          iterations each; settings are chosen by {FOLDS}-fold cross-validation over the target tasks.{state}",
-        plan.data_sets * plan.seeds,
-        plan.data_sets,
-        plan.seeds,
+        counted(plan.data_sets * plan.seeds, "model"),
+        counted(plan.data_sets, "meta-training set"),
+        counted(plan.seeds, "seed"),
         plan.iterations,
     )
+}
+
+fn counted(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
 
 fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> {
@@ -95,13 +99,13 @@ fn run_table(plan: &Plan) -> StudyTable {
         plan.settings(method).len() as u64 * plan.examples.len() as u64 * plan.data_sets * plan.seeds
     };
     let mut rows: Vec<(String, String, String)> = vec![
-        ("m_i".to_owned(), list(&plan.examples), list(&paper.examples)),
+        ("mᵢ".to_owned(), list(&plan.examples), list(&paper.examples)),
         (
-            "beta/m_i (PACOH, PACMAML, Reptile)".to_owned(),
+            "β/mᵢ (PACOH, PACMAML, Reptile)".to_owned(),
             list(&plan.beta_per_example),
             list(&paper.beta_per_example),
         ),
-        ("alpha/beta (PACMAML)".to_owned(), list(&plan.alpha_over_beta), list(&paper.alpha_over_beta)),
+        ("α/β (PACMAML)".to_owned(), list(&plan.alpha_over_beta), list(&paper.alpha_over_beta)),
         (
             "inner rates (MAML, FOMAML, fine-tuning)".to_owned(),
             list(&plan.inner_rates),
@@ -149,7 +153,7 @@ fn claim_rows(claims: &[Claim]) -> Vec<ClaimRow> {
 
 fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
     let claims = claims(analysis);
-    let mut bounds = StudySection::new("bounds", "Bounds against m_i (Theorems 2, 3 and 4)");
+    let mut bounds = StudySection::new("bounds", "Bounds against mᵢ (Theorems 2, 3 and 4)");
     bounds.blocks.extend(figures::theorems(analysis).map(Block::Figure));
     let mut sections = vec![
         StudySection::new("run-section", "What was run").with(run_table(analysis.plan)),
@@ -161,7 +165,7 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
             )
             .with(claim_rows(&claims)),
         bounds,
-        StudySection::new("generalisation", "Generalisation error against m_i")
+        StudySection::new("generalisation", "Generalisation error against mᵢ")
             .with(figures::errors(analysis))
             .with(tables::errors(analysis)),
         StudySection::new("validation", "Validation and test error")
@@ -177,12 +181,12 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
             .with(tables::chosen(analysis)),
         StudySection::new("terms-pacoh", "Terms of PACOH's bound")
             .paragraph(format!(
-                "Means over models, delta = {DELTA}. Psi terms are the same for all m_i when beta/m_i is held, and left out as in the paper."
+                "Means over models, δ = {DELTA}. Psi terms are the same for all mᵢ when β/mᵢ is held, and left out as in the paper."
             ))
             .with(figures::terms(analysis, StudyMethod::Pacoh))
             .with(tables::hyper_prior_gap(analysis)?),
         StudySection::new("terms-pacmaml", "Terms of PACMAML's bound")
-            .paragraph("At the best alpha for each m_i and beta. W_2 is a mean over several draws of S'.")
+            .paragraph("At the best alpha for each mᵢ and beta. W₂ is a mean over several draws of S'.")
             .with(figures::terms(analysis, StudyMethod::Pacmaml)),
         StudySection::new("comparison", "PACOH's bound against PACMAML's").with(figures::comparison(analysis)),
         StudySection::new("points", "Reptile and MAML: points as base learners")
@@ -215,14 +219,14 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
 
 fn notes(analysis: &Analysis<'_>) -> Vec<String> {
     let mut notes = vec![
-        "Errors are in original units, bounds in squared standardised units. Data of a smaller m_i are the first examples of those of a \
+        "Errors are in original units, bounds in squared standardised units. Data of a smaller mᵢ are the first examples of those of a \
          larger one; all models share the target tasks; methods share meta-training sets and initialisations."
             .to_owned(),
     ];
     let failures = analysis.failures();
     if !failures.is_empty() {
         notes.push(format!(
-            "{} pieces failed; their settings cannot be chosen at that m_i. The first: {} ({}).",
+            "{} pieces failed; their settings cannot be chosen at that mᵢ. The first: {} ({}).",
             failures.len(),
             failures[0].0,
             failures[0].1
@@ -238,7 +242,7 @@ fn files() -> Vec<FileLink> {
         what: what.to_owned(),
     };
     vec![
-        link("errors.csv", "Errors of every method at every m_i, with the chosen settings."),
+        link("errors.csv", "Errors of every method at every mᵢ, with the chosen settings."),
         link("settings.csv", "Errors of every setting."),
         link("bounds.csv", "Every term of the bounds."),
         link("gaps.csv", "The gap over the hyper-prior."),

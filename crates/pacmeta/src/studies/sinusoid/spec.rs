@@ -145,10 +145,10 @@ impl Setting {
     pub fn numbers(&self) -> String {
         match self {
             Self::Pacoh { beta_per_example } | Self::Reptile { beta_per_example } => {
-                format!("beta/m_i = {beta_per_example}")
+                format!("β/mᵢ = {beta_per_example}")
             }
             Self::Pacmaml { beta_per_example, alpha_over_beta } => {
-                format!("beta/m_i = {beta_per_example}, alpha/beta = {alpha_over_beta}")
+                format!("β/mᵢ = {beta_per_example}, α/β = {alpha_over_beta}")
             }
             Self::MultiTask { steps: 0, .. } => "no steps".to_owned(),
             Self::Maml { rate, steps } | Self::Fomaml { rate, steps } | Self::MultiTask { rate, steps } => {
@@ -310,10 +310,10 @@ impl Spec for SinusoidSpec {
         match self {
             Self::Model(model) => {
                 let method = model.setting.method().name();
-                format!("{method}, m_i = {}, {}", model.examples, model.setting.numbers())
+                format!("{method}, mᵢ = {}, {}", model.examples, model.setting.numbers())
             }
             Self::HyperPrior { examples, beta_per_example, .. } => {
-                format!("hyper-prior draws, m_i = {examples}, beta/m_i = {beta_per_example}")
+                format!("hyper-prior draws, mᵢ = {examples}, β/mᵢ = {beta_per_example}")
             }
         }
     }

@@ -56,7 +56,7 @@ fn lambdas(examples: usize, beta_per_example: f64) -> [f64; 3] {
 pub(super) fn errors(analysis: &Analysis<'_>) -> StudyTable {
     let sizes = &analysis.plan.examples;
     let columns = [Column::text("method")].into_iter();
-    let columns = columns.chain(sizes.iter().map(|examples| Column::number(format!("m_i = {examples}"))));
+    let columns = columns.chain(sizes.iter().map(|examples| Column::number(format!("mᵢ = {examples}"))));
     let curves: Vec<(StudyMethod, Vec<Option<MethodPoint>>)> = StudyMethod::ALL
         .into_iter()
         .map(|method| {
@@ -114,14 +114,14 @@ pub(super) fn chosen(analysis: &Analysis<'_>) -> StudyTable {
         heading: "Chosen by cross-validation".to_owned(),
         columns: vec![
             Column::text("method"),
-            Column::number("m_i"),
+            Column::number("mᵢ"),
             Column::text("ours"),
             Column::text("folds that agree"),
             Column::text("the paper's"),
         ],
         rows,
         caption: "The setting with the lowest validation error over all folds, by the last iterate. The paper names values for PACOH and \
-                  PACMAML only, and none for PACMAML at m_i = 5."
+                  PACMAML only, and none for PACMAML at mᵢ = 5."
             .to_owned(),
         csv: Some("errors.csv".to_owned()),
     }
@@ -148,7 +148,7 @@ pub(super) fn quality(analysis: &Analysis<'_>) -> StudyTable {
         heading: "Error in both readings, likelihood and calibration".to_owned(),
         columns: vec![
             Column::text("method"),
-            Column::number("m_i"),
+            Column::number("mᵢ"),
             Column::number("RMSE, last iterate"),
             Column::number("RMSE, lowest during training"),
             Column::number("log-likelihood"),
@@ -197,8 +197,8 @@ pub(super) fn hyper_prior_gap(analysis: &Analysis<'_>) -> Result<StudyTable> {
         id: "hyper-prior-gap".to_owned(),
         heading: "The gap over the hyper-prior".to_owned(),
         columns: vec![
-            Column::number("m_i"),
-            Column::number("beta/m_i"),
+            Column::number("mᵢ"),
+            Column::number("β/mᵢ"),
             Column::number("lambda"),
             Column::number("gap, hyper-prior form"),
             Column::number("effective draws"),
@@ -235,7 +235,7 @@ pub(super) fn ablations(analysis: &Analysis<'_>) -> Option<StudyTable> {
         columns: vec![
             Column::text("method"),
             Column::text("what is done otherwise"),
-            Column::number("m_i"),
+            Column::number("mᵢ"),
             Column::number("RMSE as in the paper"),
             Column::number("RMSE otherwise"),
             Column::number("difference, paired"),
@@ -259,7 +259,7 @@ pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
     Ok(vec![
         file(
             "errors.csv",
-            "Errors of every method at every m_i, with the chosen settings.",
+            "Errors of every method at every mᵢ, with the chosen settings.",
             errors_csv(analysis)?,
         ),
         file("settings.csv", "Errors of every setting.", settings_csv(analysis)?),
