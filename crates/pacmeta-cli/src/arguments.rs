@@ -11,7 +11,7 @@ use pacmeta::config::Assumption;
 #[command(
     name = "pacmeta",
     version,
-    after_help = "Example:\n  pacmeta compare configs/sinusoid.toml configs/sinusoid-pacoh.toml\n\n\
+    after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta train configs/own-table.toml --set data.path=measurements.csv\n\n\
                   Exit codes: 0 fine, 1 the run failed, 2 the input or the usage is wrong, 130 interrupted."
 )]
 pub(crate) struct Arguments {
@@ -443,8 +443,8 @@ pub(crate) struct BenchGp {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pacmeta report runs/sinusoid")]
 pub(crate) struct Report {
-    /// The folder of the run
-    #[arg(value_name = "RUN")]
+    /// The folder of a run or of a study
+    #[arg(value_name = "DIR")]
     pub(crate) run: PathBuf,
     /// Print results as JSON
     #[arg(long)]

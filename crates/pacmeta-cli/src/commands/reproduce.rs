@@ -19,7 +19,7 @@ use crate::arguments::{PresetName, Reproduce, StudyName};
 use crate::output::{bold, command_line, print, print_json, warn};
 use crate::progress::Verbosity;
 use crate::study_progress::StudyProgress;
-use crate::table::{Table, with_error};
+use crate::table::Table;
 
 pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
     match arguments.study {
@@ -119,14 +119,16 @@ fn in_words(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> String {
     text.push('\n');
     let sizes = &analysis.plan.examples;
     let header =
-        std::iter::once(String::new()).chain(sizes.iter().map(|examples| format!("m_i = {examples}")));
+        std::iter::once(String::new()).chain(sizes.iter().map(|examples| format!("mᵢ = {examples}")));
     let mut table = Table::new(header);
     for method in StudyMethod::ALL {
         let cells = sizes.iter().map(|examples| {
             let point = analysis.method(method, *examples, TargetTemperature::PerExample);
-            point
-                .and_then(|point| Some(with_error(point.test.mean?, point.test.standard_error)))
-                .unwrap_or_else(|| "-".to_owned())
+            match point.map(|point| (point.test.mean, point.test.standard_error)) {
+                Some((Some(mean), Some(error))) => format!("{mean:.3} ± {error:.3}"),
+                Some((Some(mean), None)) => format!("{mean:.3}"),
+                _ => "-".to_owned(),
+            }
         });
         table.row(std::iter::once(method.name().to_owned()).chain(cells));
     }

@@ -7,4 +7,5 @@ mod bounds;
 mod helper;
 mod interruption;
 mod misc;
+mod studies;
 mod training;
