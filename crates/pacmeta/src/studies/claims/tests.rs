@@ -66,7 +66,7 @@ fn less_follows_the_sign_of_the_difference() {
     check(test, &[(&[1.0, 2.0], Supported), (&[2.0, 1.0], NotSupported), (&[1.0, 1.0], Undecided)]);
     let outcome = test(&drawn(&[1.0, 2.0])).unwrap();
     assert!((outcome.effect.unwrap() + 1.0).abs() < 1e-12, "{outcome:?}");
-    assert!(outcome.detail.starts_with("point 0 minus point 1: -"), "{}", outcome.detail);
+    assert!(outcome.detail.starts_with("point 0 minus point 1: −1 (standard error"), "{}", outcome.detail);
 }
 
 #[test]
