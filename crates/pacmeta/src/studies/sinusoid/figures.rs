@@ -4,7 +4,9 @@ use super::analysis::{Analysis, BoundPoint, MethodPoint};
 use super::illustration::Illustration;
 use super::spec::{ModelSpec, SUPPORT, Setting, StudyMethod};
 use crate::learners::TargetTemperature;
-use crate::report::{Axis, GridPoint, LineChart, Point, PredictionPanel, PriorPanel, Series, StudyFigure};
+use crate::report::{
+    Axis, AxisKind, GridPoint, LineChart, Point, PredictionPanel, PriorPanel, Series, StudyFigure,
+};
 use crate::studies::summary::Summary;
 
 use StudyMethod::{Maml, Pacmaml, Pacoh, Reptile};
@@ -15,6 +17,11 @@ const UNIT: &str = "squared standardised units";
 fn examples_axis(analysis: &Analysis<'_>) -> Axis {
     let ticks = analysis.plan.examples.iter().map(|examples| *examples as f64);
     Axis::new("mᵢ, examples of an observed task").log().ticks(ticks)
+}
+
+/// Errors of good and bad methods differ by a factor of ten: a logarithmic axis shows both.
+fn error_axis(label: &str) -> Axis {
+    Axis::new(label).log().ticks([0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5])
 }
 
 fn point(examples: usize, summary: &Summary) -> Point {
@@ -71,7 +78,11 @@ fn framed(mut chart: LineChart) -> (LineChart, String) {
     if !chart.series.iter().any(|series| high(series) > USUAL) {
         return (chart, String::new());
     }
-    chart.y = chart.y.range(0.0, USUAL);
+    let lowest = chart.series.iter().flat_map(|series| &series.points).map(|at| at.y).fold(USUAL, f64::min);
+    chart.y = match chart.y.kind {
+        AxisKind::Log => chart.y.range((0.9 * lowest).max(1e-3), USUAL),
+        AxisKind::Linear => chart.y.range(0.0, USUAL),
+    };
     let remark = match outside.as_slice() {
         [] => " The frame cuts off long error bars.".to_owned(),
         list => format!(" Outside the frame: {}.", list.join(", ")),
@@ -106,7 +117,7 @@ pub(super) fn theorems(analysis: &Analysis<'_>) -> Option<StudyFigure> {
          in the paper: these are totals to compare, not bounds."
     );
     (!pacoh.is_empty() || !pacmaml.is_empty())
-        .then(|| StudyFigure::new("theorems", "Bounds against mᵢ", chart, caption))
+        .then(|| StudyFigure::new("theorems", "Totals at the largest β", chart, caption))
 }
 
 /// Generalisation error of all methods.
@@ -114,7 +125,7 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyFigure {
     let mut chart = LineChart::new(
         "Generalisation error of every method",
         examples_axis(analysis),
-        Axis::new("RMSE on target tasks"),
+        error_axis("RMSE on target tasks"),
     );
     for method in StudyMethod::ALL {
         let of_method = test_error(analysis, method);
@@ -124,9 +135,9 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyFigure {
     }
     let caption = "The last iterate, on target tasks that did not choose its settings. The paper says: PACOH and Reptile rise \
                    again on the right, MAML and PACMAML keep falling, PACMAML is lowest. The bar of the plain GP, which learns \
-                   from no other task, is over target tasks.";
+                   from no other task, is over target tasks. The vertical axis is logarithmic.";
     let (chart, remark) = framed(chart);
-    StudyFigure::new("errors", "Generalisation error against mᵢ", chart, format!("{caption}{remark}"))
+    StudyFigure::new("errors", "All methods", chart, format!("{caption}{remark}"))
 }
 
 /// The main figure without the methods that the paper does not show, for the README.
@@ -134,7 +145,7 @@ pub fn main_chart(analysis: &Analysis<'_>) -> LineChart {
     let mut chart = LineChart::new(
         "Few-shot error on new tasks, after learning from 20 tasks of mᵢ examples",
         examples_axis(analysis),
-        Axis::new("RMSE on target tasks of 5 examples"),
+        error_axis("RMSE on target tasks of 5 examples"),
     );
     for method in [Pacmaml, Pacoh, Maml, Reptile] {
         chart = chart.with(test_error(analysis, method));

@@ -83,8 +83,8 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyTable {
         heading: "RMSE on held-out target tasks".to_owned(),
         columns: columns.collect(),
         rows: rows.collect(),
-        caption: "Last iterate, mean and standard error over models (plain GP: over target tasks). A star marks the lowest mean of \
-                  each column, whether or not the difference is clear: see the claims."
+        caption: "Last iterate, mean and standard error over models (plain GP: over target tasks). Whether the difference to the best is \
+                  clear, the claims say."
             .to_owned(),
         csv: Some("errors.csv".to_owned()),
     }
