@@ -45,6 +45,8 @@ fn sinusoid(arguments: &Reproduce) -> Result<()> {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, plan.preset)),
     };
+    // A record that cannot be continued is refused before anything is written.
+    Records::<SinusoidSpec>::read(&out)?;
     let folder = StudyFolder::open(&out, SinusoidSpec::STUDY, &plan, &command_line())?;
     let mut records = Records::<SinusoidSpec>::read(&out)?;
     if records.torn() {

@@ -117,6 +117,7 @@ fn what_cannot_be_a_study_is_refused() {
     place.write("study/records.jsonl", line);
     place.refused(&TINY, &["records.jsonl", "line 1", "damaged"]);
     assert_eq!(place.text("study/records.jsonl"), line);
+    assert_eq!(place.text("study/study.json"), plan);
     place.write("other/study.json", plan.replace("sinusoid", "omniglot"));
     place.refused(&["report", "other"], &["omniglot"]);
     place.refused(&["reproduce", "sinusoid", "--out", "other"], &["omniglot", "--out"]);
