@@ -27,6 +27,7 @@ mod method;
 mod prior;
 mod section;
 mod source;
+mod sweep;
 mod temperature;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use bound::{Assumption, BoundConfig};
 pub use data::{DataConfig, DataSource, HeldOut, SyntheticData, SyntheticEnvironment, TableData};
 pub use method::{HyperPriorConfig, InnerOptimiser, MethodConfig, MethodKind, ProximalConfig, SubsetConfig};
 pub use prior::{KernelConfig, PriorConfig};
+pub use sweep::{ResolvedPoint, SweepConfig, SweepFile, SweepMetric};
 pub use temperature::{AlphaChoice, Temperature, harmonic_mean};
 pub use training::{SearchConfig, TrainingConfig};
 
@@ -54,7 +56,7 @@ use section::{Entry, Section};
 /// Longer files are no configurations.
 const MAX_BYTES: u64 = 1 << 20;
 
-const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "search", "bound"];
+const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "search", "bound", "sweep"];
 
 /// A checked configuration.
 ///
@@ -63,7 +65,8 @@ const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "search", 
 /// | `seed` | 0 | of everything random | 0 to 2^63 - 1 |
 ///
 /// and the sections `[data]` ([`DataConfig`]), `[prior]` ([`PriorConfig`]), `[method]` ([`MethodConfig`]), `[training]`
-/// ([`TrainingConfig`]), `[search]` ([`SearchConfig`]), `[bound]` ([`BoundConfig`]).
+/// ([`TrainingConfig`]), `[search]` ([`SearchConfig`]), `[bound]` ([`BoundConfig`]). A section `[sweep]` is for `pacmeta sweep`
+/// ([`SweepConfig`]) and does nothing here.
 ///
 /// Whoever changes fields afterwards can have them checked again by [`Config::check`].
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +138,7 @@ impl Config {
         let training = Section::open(table, "training", training::TRAINING_KEYS)?;
         let search = Section::open(table, "search", training::SEARCH_KEYS)?;
         let bound = Section::open(table, "bound", bound::KEYS)?;
+        sweep::check(table)?;
         let kind = MethodConfig::read_kind(method)?;
         let data = DataConfig::read(data)?;
         let method = MethodConfig::read(method, &data)?;

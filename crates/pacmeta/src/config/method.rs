@@ -123,7 +123,7 @@ fn users(key: &str) -> &'static [MethodKind] {
     }
 }
 
-fn uses(key: &str, method: MethodKind) -> bool {
+pub(super) fn uses(key: &str, method: MethodKind) -> bool {
     users(key).contains(&method)
 }
 

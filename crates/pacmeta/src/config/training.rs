@@ -45,14 +45,16 @@ pub struct TrainingConfig {
     pub checkpoint_every: u64,
 }
 
+/// The optimiser that is given, else that of the method.
+pub(super) fn optimiser(section: Section<'_>, method: MethodKind) -> Result<OptimiserKind> {
+    let of_method = if method == MethodKind::PacohMap { OptimiserKind::Adamw } else { OptimiserKind::Adam };
+    Ok(section.choice("optimiser", &["adam", "adamw"])?.unwrap_or(of_method))
+}
+
 impl TrainingConfig {
     pub(super) fn read(section: Section<'_>, method: MethodKind) -> Result<Self> {
         let recipe = method == MethodKind::PacohMap;
-        let optimiser = section.choice("optimiser", &["adam", "adamw"])?.unwrap_or(if recipe {
-            OptimiserKind::Adamw
-        } else {
-            OptimiserKind::Adam
-        });
+        let optimiser = optimiser(section, method)?;
         if optimiser == OptimiserKind::Adam {
             let why = "only the optimiser adamw has it; add training.optimiser = \"adamw\" or remove it";
             section.refuse(&["weight_decay"], why)?;
