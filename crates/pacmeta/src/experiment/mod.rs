@@ -125,6 +125,16 @@ impl Experiment {
         Ok(Self { config, observed, standardised, scored, standardisation, columns, left_out: Vec::new() })
     }
 
+    /// The same tasks under another configuration, whose `[data]` counts as in [`Experiment::with_tasks`].
+    ///
+    /// # Errors
+    /// As for [`Experiment::with_tasks`].
+    pub fn with_config(&self, config: Config) -> Result<Self> {
+        let (observed, scored) = (self.observed.clone(), self.scored.clone());
+        let other = Self::with_tasks(config, observed, scored, self.columns.clone())?;
+        Ok(Self { left_out: self.left_out.clone(), ..other })
+    }
+
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config

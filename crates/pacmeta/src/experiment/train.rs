@@ -143,7 +143,7 @@ impl Experiment {
     }
 
     /// A checksum of all tasks: names, examples and subsets.
-    fn data_checksum(&self) -> u32 {
+    pub(crate) fn data_checksum(&self) -> u32 {
         let mut checksum = 0;
         for task in self.observed().iter().chain(self.scored()) {
             checksum = crc32c::crc32c_append(checksum, task.name().as_bytes());
