@@ -104,6 +104,12 @@ pub enum Error {
         /// All trials.
         trials: usize,
     },
+    /// A sweep is finished, and every one of its settings has a failed model.
+    #[error("no setting can be chosen, since each has a failed model; the first: {reason}")]
+    NothingToChoose {
+        /// The first failure, in words.
+        reason: String,
+    },
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] pacmeta_tensor::TensorError),

@@ -8,6 +8,7 @@
 //! * [`summary`]: means with standard errors, also of models crossed with tasks.
 //! * [`cross_validation`]: settings chosen on other tasks than they are scored on.
 //! * [`sinusoid`]: the paper's regression study.
+//! * [`sweep`]: a grid over anybody's configuration and tasks.
 
 pub mod claims;
 pub mod cross_validation;
@@ -18,6 +19,7 @@ pub mod runner;
 pub mod sinusoid;
 pub mod spec;
 pub mod summary;
+pub mod sweep;
 
 pub use folder::{Session, StoredPlan, StudyFolder};
 pub use record::{Ending, Records};

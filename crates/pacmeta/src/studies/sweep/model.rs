@@ -1,0 +1,142 @@
+//! The pieces of a sweep: one model of one setting, trained and scored; and the floor that needs no training.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Config, MethodKind};
+use crate::error::{Error, Result};
+use crate::evaluation::{Floor, PlainGp, Scores, evaluate, floor_scores};
+use crate::experiment::{Experiment, Silent};
+use crate::studies::spec::{Spec, Stop};
+
+/// A piece of a sweep. Its content is a resolved configuration and a checksum of all tasks, so that changed data are other
+/// models.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SweepSpec {
+    /// A model.
+    Model {
+        /// The configuration; its seed is that of the model.
+        config: Box<Config>,
+        /// The checksum of the tasks.
+        data: String,
+        /// The setting in words.
+        #[serde(skip)]
+        label: String,
+        /// The tasks; absent in what was read from a file, which cannot be trained.
+        #[serde(skip)]
+        tasks: Option<Arc<Experiment>>,
+    },
+    /// A Gaussian process fitted to each support alone.
+    PlainGp {
+        /// The checksum of the tasks.
+        data: String,
+        /// The tasks.
+        #[serde(skip)]
+        tasks: Option<Arc<Experiment>>,
+    },
+}
+
+/// What came out of a piece.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SweepOutcome {
+    /// Scores of each scored task, after adaptation.
+    pub scores: TaskErrors,
+    /// The same of the prior's mean without adaptation, for models.
+    pub prior_mean: Option<TaskErrors>,
+    /// beta, where the method has one.
+    pub beta: Option<f64>,
+    /// alpha, where it was searched for.
+    pub alpha: Option<f64>,
+}
+
+/// Scores by task, in original units, in the order of the scored tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskErrors {
+    /// Root mean squared error.
+    pub rmse: Vec<f64>,
+    /// Log-likelihood of a query point.
+    pub log_likelihood: Vec<f64>,
+    /// Calibration error.
+    pub calibration_error: Vec<f64>,
+    /// Coverage of the 95% interval.
+    pub coverage95: Vec<f64>,
+}
+
+impl TaskErrors {
+    /// None if a number is not finite: it could not be written, and stands for a failure.
+    fn of(scores: &Scores) -> Option<Self> {
+        let list = |value: fn(&crate::evaluation::TaskScores) -> f64| -> Option<Vec<f64>> {
+            let values: Vec<f64> = scores.per_task.iter().map(value).collect();
+            values.iter().all(|value| value.is_finite()).then_some(values)
+        };
+        Some(Self {
+            rmse: list(|task| task.rmse)?,
+            log_likelihood: list(|task| task.log_likelihood)?,
+            calibration_error: list(|task| task.calibration_error)?,
+            coverage95: list(|task| task.coverage95)?,
+        })
+    }
+}
+
+impl Spec for SweepSpec {
+    const STUDY: &'static str = "sweep";
+    const VERSION: u32 = 1;
+    type Outcome = SweepOutcome;
+
+    fn label(&self) -> String {
+        match self {
+            Self::Model { config, label, .. } => format!("{label}, seed {}", config.seed),
+            Self::PlainGp { .. } => Floor::PlainGp.name().to_owned(),
+        }
+    }
+
+    /// Iterations, weighted by method; trials of a search for temperatures included.
+    fn cost(&self) -> f64 {
+        let Self::Model { config, .. } = self else { return 100.0 };
+        let weight = match config.method.kind {
+            MethodKind::Reptile => 10.0,
+            MethodKind::Maml => 3.0,
+            _ => 1.0,
+        };
+        let search = config.search.as_ref().map_or(0, |search| {
+            let candidates = search.beta_per_example.len().max(1) * search.alpha_per_example.len().max(1);
+            candidates as u64 * search.folds as u64 * search.iterations
+        });
+        100.0 + weight * config.training.iterations.saturating_add(search) as f64
+    }
+
+    fn run(&self, stop: Stop<'_>) -> Result<SweepOutcome> {
+        let (Self::Model { tasks, .. } | Self::PlainGp { tasks, .. }) = self;
+        let tasks = tasks
+            .as_ref()
+            .ok_or_else(|| Error::input("sweep", "a piece that was read from a record has no tasks"))?;
+        match self {
+            Self::Model { config, .. } => measure(tasks.with_config((**config).clone())?, stop),
+            Self::PlainGp { .. } => {
+                let scores = finite(&evaluate(&PlainGp, tasks.scored())?)?;
+                Ok(SweepOutcome { scores, prior_mean: None, beta: None, alpha: None })
+            }
+        }
+    }
+}
+
+fn finite(scores: &Scores) -> Result<TaskErrors> {
+    TaskErrors::of(scores).ok_or_else(|| Error::input("scores", "a score of a task is not a finite number"))
+}
+
+fn measure(experiment: Experiment, stop: Stop<'_>) -> Result<SweepOutcome> {
+    let choice = experiment.choose_temperatures(&mut Silent)?;
+    let mut trainer = experiment.trainer(&choice)?;
+    while trainer.iteration() < experiment.config().training.iterations {
+        if stop() {
+            return Err(Error::Interrupted { iteration: trainer.iteration() });
+        }
+        trainer.step()?;
+    }
+    let model = experiment.model(trainer.parameters().clone(), &choice)?;
+    let scores = finite(&evaluate(&model, experiment.scored())?)?;
+    let prior_mean = TaskErrors::of(&floor_scores(Floor::PriorMean, &model, experiment.scored())?);
+    Ok(SweepOutcome { scores, prior_mean, beta: choice.beta, alpha: choice.alpha })
+}
