@@ -26,6 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Train(Train),
     Compare(Compare),
+    Sweep(Sweep),
     Reproduce(Reproduce),
     Evaluate(Evaluate),
     Adapt(Adapt),
@@ -100,6 +101,32 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Train every point of a grid over a configuration, and choose by cross-validation over the scored tasks
+///
+/// The grid is the section [sweep.grid] of the configuration. Models are recorded one by one as they finish: the same command
+/// continues, and trains only what is new when values or seeds are added. Every setting and seed is scored on the same tasks.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pacmeta sweep configs/own-sweep.toml --set sweep.seeds=3")]
+pub(crate) struct Sweep {
+    /// The configuration, with a section [sweep.grid]
+    #[arg(value_name = "CONFIG.toml")]
+    pub(crate) config: PathBuf,
+    /// The folder of the sweep (default: runs/sweep/ and the name of the configuration)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overrides: Overrides,
+    /// Try models again that failed in an earlier call
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+    /// Print the conclusions as JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Show no progress

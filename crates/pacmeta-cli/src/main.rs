@@ -35,6 +35,7 @@ fn run(arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Train(train) => commands::train::run(&train),
         Command::Compare(compare) => commands::compare::run(&compare),
+        Command::Sweep(sweep) => commands::sweep::run(&sweep),
         Command::Reproduce(reproduce) => commands::reproduce::run(&reproduce),
         Command::Evaluate(evaluate) => commands::evaluate::run(&evaluate),
         Command::Adapt(adapt) => commands::adapt::run(&adapt),

@@ -11,5 +11,6 @@ mod inputs;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 mod scores;
+pub(crate) mod sweep;
 mod theorem;
 pub(crate) mod train;

@@ -9,6 +9,7 @@ use pacmeta::studies::claims::{Claim, Verdict};
 use pacmeta::studies::sinusoid::{
     Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
 };
+use pacmeta::studies::sweep::SweepSpec;
 use pacmeta::studies::{Failures, Records, Session, Spec, StoredPlan, StudyFolder, runner};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
@@ -68,10 +69,11 @@ fn sinusoid(arguments: &Reproduce) -> Result<()> {
 /// Draws the report of the study in a folder anew, from its record alone; false if the folder is no study's.
 pub(super) fn report_of_study(folder: &Path, as_json: bool) -> Result<bool> {
     let Some(stored) = StoredPlan::read(folder)? else { return Ok(false) };
-    if stored.study != SinusoidSpec::STUDY {
-        return Err(Error::input(folder.display(), format!("holds the unknown study `{}`", stored.study)));
+    match stored.study.as_str() {
+        SinusoidSpec::STUDY => show(folder, as_json)?,
+        SweepSpec::STUDY => super::sweep::show(folder, as_json)?,
+        other => return Err(Error::input(folder.display(), format!("holds the unknown study `{other}`"))),
     }
-    show(folder, as_json)?;
     Ok(true)
 }
 

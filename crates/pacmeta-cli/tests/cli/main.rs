@@ -8,4 +8,5 @@ mod helper;
 mod interruption;
 mod misc;
 mod studies;
+mod sweeping;
 mod training;

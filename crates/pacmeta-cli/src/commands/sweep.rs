@@ -1,0 +1,176 @@
+//! `pacmeta sweep`, and what `pacmeta report` does for its folder.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use pacmeta::config::SweepFile;
+use pacmeta::report::study_page;
+use pacmeta::studies::summary::Summary;
+use pacmeta::studies::sweep::{
+    Analysis, Chosen, Plan, SweepSpec, conclusions, numbers, prepare, report, train_command,
+};
+use pacmeta::studies::{Failures, Records, Session, Spec, StoredPlan, StudyFolder, runner};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use serde_json::json;
+
+use super::scores::wrapped;
+use super::train::stem;
+use crate::arguments::Sweep;
+use crate::output::{bold, command_line, print, print_json, remark, warn};
+use crate::progress::Verbosity;
+use crate::study_progress::StudyProgress;
+use crate::table::{Table, number, with_error};
+
+/// Settings that are printed; the files have all.
+const PRINTED: usize = 10;
+
+pub(crate) fn run(arguments: &Sweep) -> Result<()> {
+    let overrides = arguments.overrides.all();
+    let file = SweepFile::read(&arguments.config, &overrides)?;
+    let prepared = prepare(&file, &arguments.config.display().to_string(), &overrides)?;
+    let plan = &prepared.plan;
+    let out: PathBuf = match &arguments.out {
+        Some(out) => out.clone(),
+        None => Path::new("runs").join("sweep").join(stem(&arguments.config)?),
+    };
+    let folder = StudyFolder::open(&out, SweepSpec::STUDY, plan, &command_line())?;
+    let mut records = Records::<SweepSpec>::read(&out)?;
+    if records.torn() {
+        warn(&format!("{}: the last line of the record is torn; that model is trained again", out.display()));
+    }
+    let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    if verbosity == Verbosity::Normal {
+        remark(&scope(plan));
+    }
+    let failures = if arguments.retry_failed { Failures::Retry } else { Failures::Keep };
+    let start = Instant::now();
+    let progress = StudyProgress::new(verbosity);
+    let outcome = runner::run(&prepared.specs(), &mut records, failures, &progress);
+    let models = progress.finished_models();
+    drop(progress);
+    let seconds = start.elapsed().as_secs_f64();
+    folder.remember(Session { models, seconds, threads: rayon::current_num_threads() })?;
+    outcome?;
+    show(&out, arguments.json)?;
+    let analysis = Analysis::new(plan, &records)?;
+    if analysis.chosen.is_some() {
+        return Ok(());
+    }
+    let first = analysis.failures.first().map(|(label, reason)| format!("{label}: {reason}"));
+    Err(Error::NothingToChoose { reason: first.unwrap_or_else(|| "unknown".to_owned()) })
+}
+
+/// What the grid amounts to.
+fn scope(plan: &Plan) -> String {
+    let collapsed = match plan.collapsed() {
+        0 => String::new(),
+        1 => "; 1 point of the grid has the configuration of another one".to_owned(),
+        count => format!("; {count} points of the grid have the configuration of another one"),
+    };
+    let left_out = match plan.data.left_out.len() {
+        0 => String::new(),
+        count => format!("; tasks too small and left out: {count}"),
+    };
+    format!(
+        "{} settings x {} seeds, {} tasks to learn from, {} to be scored{collapsed}{left_out}",
+        plan.settings.len(),
+        plan.seeds,
+        plan.data.observed,
+        plan.data.scored.len()
+    )
+}
+
+/// Writes page and numbers from the record alone, and prints the conclusions.
+pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
+    let Some(stored) = StoredPlan::read(folder)? else {
+        return Err(Error::input(folder.display(), "is no study's folder"));
+    };
+    let plan: Plan = stored.plan(folder)?;
+    let records = Records::<SweepSpec>::read(folder)?;
+    let analysis = Analysis::new(&plan, &records)?;
+    for file in numbers(&analysis)? {
+        write_atomically(folder.join(file.name), file.content.as_bytes())?;
+    }
+    let page = folder.join("report.html");
+    let html = study_page(&report(&analysis, &stored.command, &stored.history)?);
+    write_atomically(&page, html.as_bytes())?;
+    if as_json {
+        let mut value = conclusions(&analysis);
+        value["report"] = json!(page.display().to_string());
+        value["config"] =
+            json!(analysis.chosen.as_ref().map(|_| folder.join("chosen.toml").display().to_string()));
+        return print_json(&value);
+    }
+    print(&in_words(&analysis, folder, &page))
+}
+
+fn in_words(analysis: &Analysis<'_>, folder: &Path, page: &Path) -> String {
+    let plan = analysis.plan;
+    let mut text = format!(
+        "{} of {} pieces recorded, {} failed\n\n{}\n",
+        analysis.done,
+        analysis.total,
+        analysis.failures.len(),
+        bold("Settings over all scored tasks, best first, mean ± standard error over tasks")
+    );
+    let difference = format!("{} minus the chosen", plan.metric.name());
+    let mut table = Table::new(["", "RMSE", "log-likelihood", &difference, "models", "failed"]);
+    let order = analysis.ranking();
+    for index in order.iter().take(PRINTED) {
+        let setting = &analysis.settings[*index];
+        let chosen = analysis.chosen.as_ref().is_some_and(|chosen| chosen.setting == *index);
+        table.row([
+            setting.label.clone(),
+            shown(&setting.rmse),
+            shown(&setting.log_likelihood),
+            if chosen {
+                "chosen".to_owned()
+            } else {
+                setting.difference.as_ref().map_or("-".to_owned(), shown)
+            },
+            setting.models.to_string(),
+            setting.failed.to_string(),
+        ]);
+    }
+    text.push_str(&table.render());
+    if order.len() > PRINTED {
+        text.push_str(&format!("... and {} more in settings.csv\n", order.len() - PRINTED));
+    }
+    if let Some(chosen) = &analysis.chosen {
+        text.push_str(&choice(analysis, chosen));
+        text.extend(analysis.verdict().into_iter().chain(analysis.ends()).map(|line| wrapped(&line, "")));
+        text.push_str(&format!("\ntrain    pacmeta train {}\n", folder.join("chosen.toml").display()));
+        let command = train_command(plan, &plan.settings[chosen.setting]);
+        text.extend(command.map(|command| format!("or       {command}\n")));
+    }
+    text.push_str(&format!("report   {}\n", page.display()));
+    text
+}
+
+fn choice(analysis: &Analysis<'_>, chosen: &Chosen) -> String {
+    let mut table = Table::new(["", "RMSE", "log-likelihood"]);
+    let mut row = |name: &str, rmse: &Summary, log_likelihood: &Summary| {
+        table.row([name.to_owned(), shown(rmse), shown(log_likelihood)]);
+    };
+    row("chosen by the other folds", &chosen.rmse, &chosen.log_likelihood);
+    for (name, floor) in
+        [("plain GP, support only", &analysis.plain_gp), ("prior mean, not adapted", &chosen.prior_mean)]
+    {
+        if let Some((rmse, log_likelihood)) = floor {
+            row(name, rmse, log_likelihood);
+        }
+    }
+    let heading = format!("Chosen: {}", chosen.label);
+    format!(
+        "\n{}\nOn held-out tasks ({} folds; coverage of 95%: {})\n{}\n",
+        bold(&heading),
+        analysis.plan.folds,
+        chosen.coverage95.mean.map_or("-".to_owned(), number),
+        table.render()
+    )
+}
+
+fn shown(summary: &Summary) -> String {
+    summary.mean.map_or("-".to_owned(), |mean| with_error(mean, summary.standard_error))
+}
