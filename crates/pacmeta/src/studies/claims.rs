@@ -3,7 +3,7 @@
 //! A measured quantity is a table `values[set][task]` ([`Measured`]): one row for each meta-training set, averaged over
 //! seeds, one column for each target task, or a single column for what has one value a set (terms of a bound). Two
 //! quantities are compared by their paired differences, whose mean and standard error come from
-//! [`crossed`](super::summary::crossed): what two methods share (the sets, the tasks) cancels.
+//! [`crossed`]: what two methods share (the sets, the tasks) cancels.
 //!
 //! Every claim has one of three verdicts. *Supported*: the data would look like this in at most 5% of studies if the
 //! claim were false. *Not supported*: in at most 5% if it were true. *Undecided*: neither. Claims of several parts keep
@@ -253,7 +253,7 @@ impl Comparison {
 
     fn describe(&self) -> String {
         let Crossed { mean, standard_error, degrees_of_freedom, sets, tasks, failed } = self.estimate;
-        let mean = mean.map_or("no value".to_owned(), |mean| brief(mean));
+        let mean = mean.map_or("no value".to_owned(), brief);
         let error = match (standard_error, degrees_of_freedom) {
             (Some(error), Some(degrees)) => {
                 let (below, above) = (self.p_below(), self.p_above());

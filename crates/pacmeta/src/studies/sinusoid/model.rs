@@ -202,7 +202,7 @@ fn mean_rmse(model: &Model, tasks: &[Task]) -> Result<f64> {
 }
 
 fn plain_gp(targets: &[Task]) -> Result<Measured> {
-    let predictor: &dyn Predictor = &PlainGp::default();
+    let predictor: &dyn Predictor = &PlainGp;
     let scores = evaluate(predictor, targets)?;
     let per_example = TargetErrors::new(&scores, vec![scores.rmse]);
     Ok(Measured { per_example, fixed: None, bound: None, illustrations: Vec::new() })
