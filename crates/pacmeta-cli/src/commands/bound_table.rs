@@ -57,13 +57,14 @@ pub(super) fn bounds_of_runs(runs: &[RunResults]) -> String {
             true => "squared standardised units",
             false => "squared units",
         };
-        text.push_str(&wrapped(
-            &format!(
-                "With probability at least 1 - delta, the risk on a new task, averaged over a Gaussian around the learned prior \
-                 (the hyper-posterior), is at most this; all in {units} of the target, ± is the Monte-Carlo standard error."
-            ),
-            "",
-        ));
+        let risk = "the risk on a new task, averaged over a Gaussian around the learned prior (the hyper-posterior), is at most";
+        let worth = if stated_reports.iter().any(|report| report.certainty == "estimated") {
+            format!("An estimate, not a guarantee, of what {risk} with probability at least 1 - delta")
+        } else {
+            format!("With probability at least 1 - delta, {risk} this")
+        };
+        let units = format!("all in {units} of the target, ± is the Monte-Carlo standard error");
+        text.push_str(&wrapped(&format!("{worth}; {units}."), ""));
     }
     for (name, bound) in bounds() {
         match bound {

@@ -61,8 +61,9 @@ fn sinusoid(arguments: &Reproduce) -> Result<()> {
     let models = progress.finished_models();
     drop(progress);
     let seconds = start.elapsed().as_secs_f64();
-    folder.remember(Session { models, seconds, threads: rayon::current_num_threads() })?;
+    let remembered = folder.remember(Session { models, seconds, threads: rayon::current_num_threads() });
     outcome?;
+    remembered?;
     show(&out, arguments.json)
 }
 
@@ -119,7 +120,7 @@ fn conclusions(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> Value 
 fn in_words(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> String {
     let (done, failed, total) = analysis.counts();
     let mut text = format!("{done} of {total} pieces recorded, {failed} failed\n\n");
-    text.push_str(&bold("RMSE on held-out target tasks, mean ± standard error over models"));
+    text.push_str(&bold("RMSE on held-out target tasks: mean over models ± standard error over meta-training sets (plain GP: over tasks)"));
     text.push('\n');
     let sizes = &analysis.plan.examples;
     let header =

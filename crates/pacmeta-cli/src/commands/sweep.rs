@@ -34,6 +34,8 @@ pub(crate) fn run(arguments: &Sweep) -> Result<()> {
         Some(out) => out.clone(),
         None => Path::new("runs").join("sweep").join(stem(&arguments.config)?),
     };
+    // A record that cannot be continued is refused before anything is written.
+    Records::<SweepSpec>::read(&out)?;
     let folder = StudyFolder::open(&out, SweepSpec::STUDY, plan, &command_line())?;
     let mut records = Records::<SweepSpec>::read(&out)?;
     if records.torn() {
@@ -50,8 +52,9 @@ pub(crate) fn run(arguments: &Sweep) -> Result<()> {
     let models = progress.finished_models();
     drop(progress);
     let seconds = start.elapsed().as_secs_f64();
-    folder.remember(Session { models, seconds, threads: rayon::current_num_threads() })?;
+    let remembered = folder.remember(Session { models, seconds, threads: rayon::current_num_threads() });
     outcome?;
+    remembered?;
     show(&out, arguments.json)?;
     let analysis = Analysis::new(plan, &records)?;
     if analysis.chosen.is_some() {

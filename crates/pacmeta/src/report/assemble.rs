@@ -288,9 +288,21 @@ fn guarantee(runs: &[RunResults]) -> Option<BoundPanel> {
     if bounds.is_empty() {
         return None;
     }
-    let mut explanation = "With probability at least 1 - delta over the observed tasks, the risk on a new task, averaged over \
-                           priors from a Gaussian around the learned one, is at most the total; squared standardised units."
-        .to_owned();
+    let risk =
+        "the risk on a new task, averaged over priors from a Gaussian around the learned one, is at most";
+    let estimated = bounds
+        .iter()
+        .filter_map(|(_, bound)| bound.stated())
+        .any(|stated| stated.report.certainty == "estimated");
+    let mut explanation = if estimated {
+        format!(
+            "The total is an estimate, not a guarantee, of what {risk} with probability at least 1 - delta; squared standardised units."
+        )
+    } else {
+        format!(
+            "With probability at least 1 - delta over the observed tasks, {risk} the total; squared standardised units."
+        )
+    };
     let mut bars = Vec::new();
     for (run, bound) in bounds {
         match bound {

@@ -116,6 +116,9 @@ pub struct ModelsCrossValidated {
     /// Not finite where the model failed. Left out when written: the records of the models hold these numbers.
     #[serde(skip)]
     pub held_out: Vec<Vec<f64>>,
+    /// The validation error of each model.
+    #[serde(skip)]
+    pub validation: Vec<f64>,
     /// The test error over models: each model's mean over tasks is one value.
     pub test_over_models: Summary,
     /// The validation error over models.
@@ -205,6 +208,7 @@ pub fn choose_over_models(errors: &[Vec<Vec<f64>>], folds: &Folds) -> Result<Mod
         held_out,
         test_over_models: Summary::of(&test),
         validation_over_models: Summary::of(&validation),
+        validation,
     })
 }
 

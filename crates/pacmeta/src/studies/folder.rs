@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::record::RECORDS;
 use crate::error::{Error, Result};
-use crate::training::files::{read_bounded, write_atomically};
+use crate::training::files::{is_temporary, read_bounded, write_atomically};
 
 /// What is to be run, with the command that said so.
 pub const PLAN: &str = "study.json";
@@ -101,7 +102,7 @@ impl StudyFolder {
                     format!("holds the study `{}`, not `{study}`; choose another --out", stored.study);
                 return Err(Error::input(path.display(), message));
             }
-            None if path.exists() && !is_empty(path)? => {
+            None if path.exists() && !is_ours(path)? => {
                 return Err(Error::input(
                     path.display(),
                     "holds something else than a study; choose another --out",
@@ -160,9 +161,18 @@ impl StudyFolder {
     }
 }
 
-fn is_empty(path: &Path) -> Result<bool> {
-    let mut entries = fs::read_dir(path).map_err(|source| Error::io("list", path, source))?;
-    Ok(entries.next().is_none())
+/// Whether a folder without a plan may become a study's: it is empty, or holds only what a study leaves when it dies
+/// before its plan is written, or a record, whose own first line says what it belongs to.
+fn is_ours(path: &Path) -> Result<bool> {
+    let list_error = |source| Error::io("list", path, source);
+    for entry in fs::read_dir(path).map_err(list_error)? {
+        let name = entry.map_err(list_error)?.file_name();
+        let known = name.to_str().is_some_and(|name| [LOCK, RECORDS].contains(&name) || is_temporary(name));
+        if !known {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]
@@ -190,6 +200,12 @@ mod tests {
 
     #[test]
     fn foreign_folders_and_damaged_plans_are_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        // What a study leaves that died before its plan was written is no obstacle.
+        fs::write(place.path().join(LOCK), b"").unwrap();
+        fs::write(place.path().join(".pacmeta-Ab3.tmp"), b"x").unwrap();
+        fs::write(place.path().join(RECORDS), b"").unwrap();
+        drop(StudyFolder::open(place.path(), "a", &json!({}), "pacmeta a").unwrap());
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("thesis.tex"), b"x").unwrap();
         let refused = StudyFolder::open(place.path(), "a", &json!({}), "pacmeta a").unwrap_err();

@@ -98,8 +98,9 @@ impl<S: Spec> Records<S> {
 
     fn take(&mut self, number: usize, line: &[u8]) -> Result<()> {
         let error = |message: &str| Error::input_at(self.path.display(), format!("line {number}"), message);
-        let body = checked_body(line).ok_or_else(|| {
-            error("is damaged (its checksum does not fit); remove the line, and that model is trained again")
+        let body = checked_body(line).ok_or_else(|| match number {
+            1 => error("is damaged (its checksum does not fit): it should say which study the record belongs to; choose another --out"),
+            _ => error("is damaged (its checksum does not fit); remove the line, and that model is trained again"),
         })?;
         if number == 1 {
             let header: Header =

@@ -101,8 +101,8 @@ pub fn run<S: Spec>(
             }
             let start = Instant::now();
             let ending = match spec.run(&|| observer.stop()) {
-                Ok(outcome) => Ending::Done(outcome),
-                Err(Error::Interrupted { .. }) => return,
+                Ok(outcome) => readable::<S>(outcome),
+                Err(error) if error.is_interruption() => return,
                 Err(error) => Ending::Failed(error.to_string()),
             };
             let failure = match &ending {
@@ -136,6 +136,15 @@ pub fn run<S: Spec>(
         });
     }
     Ok(progress)
+}
+
+/// JSON has no NaN and no infinity: an outcome with one of them could not be read again, and is a failure.
+fn readable<S: Spec>(outcome: S::Outcome) -> Ending<S::Outcome> {
+    let again = serde_json::to_string(&outcome).and_then(|text| serde_json::from_str::<S::Outcome>(&text));
+    match again {
+        Ok(_) => Ending::Done(outcome),
+        Err(_) => Ending::Failed("a measured number is not finite".to_owned()),
+    }
 }
 
 #[cfg(test)]

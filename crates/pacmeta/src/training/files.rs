@@ -100,7 +100,7 @@ pub fn read_bounded(path: impl AsRef<Path>, max_bytes: u64) -> Result<Vec<u8>> {
 }
 
 /// Whether a file name is that of a temporary of [`write_atomically`].
-pub(super) fn is_temporary(name: &str) -> bool {
+pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX)
 }
 

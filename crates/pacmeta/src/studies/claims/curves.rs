@@ -94,11 +94,11 @@ pub fn u_shaped(points: &[Measured]) -> Result<Outcome> {
     ))
 }
 
-/// Whether the curve falls from its first point to its last without rising on the way.
+/// Whether the curve falls from each point to the next.
 ///
-/// Supported if the last point is below the first at 5% and no step rises; not supported if some step, or the whole,
-/// rises (Holm's correction over all of them). This is the claim in its weak form: a step whose rise is too small to
-/// be seen does not refute it. The detail says how many steps fall visibly.
+/// Supported if every step falls at 5%, and the whole does (intersection-union: a claim about every step needs evidence
+/// for every step); not supported if some step, or the whole, rises (Holm's correction over all of them). A curve that
+/// flattens out is undecided; the detail gives the fall from first to last and says how many steps fall visibly.
 ///
 /// # Errors
 ///
@@ -109,10 +109,10 @@ pub fn keeps_falling(points: &[Measured]) -> Result<Outcome> {
     monotone(points, whole, Direction::Falling, "fall from the first point to the last")
 }
 
-/// Whether the curve has a rising trend and no step that falls.
+/// Whether the curve has a rising trend and every step rises.
 ///
 /// The trend is the least-squares slope over the order of the points (0, 1, 2, ...), computed within each set and task.
-/// Supported if it is above 0 at 5% and no step falls; not supported if some step, or the trend, falls (Holm).
+/// Supported if it and every step are above 0 at 5%; not supported if some step, or the trend, falls (Holm).
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub fn grows(points: &[Measured]) -> Result<Outcome> {
     monotone(points, slope(points)?, Direction::Rising, "slope over the order of the points")
 }
 
-/// Whether the curve has a falling trend and no step that rises: [`grows`] upside down.
+/// Whether the curve has a falling trend and every step falls: [`grows`] upside down.
 ///
 /// # Errors
 ///
@@ -160,7 +160,7 @@ impl Direction {
     }
 }
 
-/// The test of a whole change in one direction, without a step in the other.
+/// The test of a change in one direction, as a whole and at every step.
 fn monotone(points: &[Measured], whole: Comparison, direction: Direction, name: &str) -> Result<Outcome> {
     let mut changes =
         points.windows(2).map(|pair| Comparison::new(&pair[1], &pair[0])).collect::<Result<Vec<_>>>()?;
@@ -173,7 +173,7 @@ fn monotone(points: &[Measured], whole: Comparison, direction: Direction, name: 
         (&whole, Verdict::Undecided)
     } else if against.contains(&true) {
         (most(&changes, |change| -back.p(change))?, Verdict::NotSupported)
-    } else if direction.p(&whole) < LEVEL {
+    } else if changes.iter().all(|change| direction.p(change) < LEVEL) {
         (&whole, Verdict::Supported)
     } else {
         (&whole, Verdict::Undecided)
@@ -187,7 +187,9 @@ fn monotone(points: &[Measured], whole: Comparison, direction: Direction, name: 
         failures(&changes)
     );
     let test = format!(
-        "{name}, one-sided at 5%; not supported if a step or the whole {}s (Holm over {} changes)",
+        "{name}, and every step: supported if each {}s at 5% (intersection-union), not supported if one {}s (Holm over {} \
+         changes)",
+        direction.verb(),
         back.verb(),
         changes.len()
     );

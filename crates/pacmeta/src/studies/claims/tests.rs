@@ -141,13 +141,13 @@ fn u_shaped_needs_a_fall_and_a_rise() {
 }
 
 #[test]
-fn keeps_falling_tolerates_no_visible_rise() {
+fn keeps_falling_needs_every_step_to_fall() {
     check(
         keeps_falling,
         &[
             (&[5.0, 4.0, 3.0, 2.0], Supported),
-            // A plateau is no rise.
-            (&[5.0, 3.0, 3.0, 2.0], Supported),
+            // A plateau is neither a fall nor a rise.
+            (&[5.0, 3.0, 3.0, 2.0], Undecided),
             (&[5.0, 2.0, 4.0, 1.0], NotSupported),
             (&[1.0, 2.0, 3.0], NotSupported),
             (&[2.0, 2.0, 2.0], Undecided),
@@ -169,7 +169,7 @@ fn trends_grow_and_fall_by_their_slope() {
         grows,
         &[
             (rising, Supported),
-            (saturating, Supported),
+            (saturating, Undecided),
             (falling, NotSupported),
             (broken, NotSupported),
             (flat, Undecided),
@@ -297,6 +297,7 @@ fn false_claims_are_called_supported_in_at_most_five_per_cent_of_draws() {
         ("u-shaped", rate(u_shaped, &[2.0; 5], Supported)),
         ("u-shaped, plateau", rate(u_shaped, &[9.0, 2.0, 2.0, 2.0, 2.0], Supported)),
         ("keeps falling", rate(keeps_falling, &[2.0; 5], Supported)),
+        ("keeps falling but for one step", rate(keeps_falling, &[8.0, 6.0, 4.0, 4.0, 2.0], Supported)),
         ("grows", rate(grows, &[2.0; 5], Supported)),
         ("falls", rate(falls, &[2.0; 5], Supported)),
     ];

@@ -98,6 +98,36 @@ fn only_what_is_missing_is_computed_and_failures_stop_nothing() {
     assert_eq!(outcomes[0], outcomes[1]);
 }
 
+/// Outcomes as a diverged model leaves them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Number(u64);
+
+impl Spec for Number {
+    const STUDY: &'static str = "numbers";
+    const VERSION: u32 = 1;
+    type Outcome = f64;
+    fn label(&self) -> String {
+        self.0.to_string()
+    }
+    fn cost(&self) -> f64 {
+        1.0
+    }
+    fn run(&self, _: Stop<'_>) -> Result<f64> {
+        Ok(if self.0 == 0 { f64::NAN } else { f64::INFINITY.min(self.0 as f64) })
+    }
+}
+
+#[test]
+fn an_outcome_that_could_not_be_read_again_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut records = Records::read(folder.path()).unwrap();
+    let progress = run(&[Number(0), Number(1)], &mut records, Failures::Keep, &SilentStudy).unwrap();
+    assert_eq!((progress.done, progress.failed), (2, 1));
+    let records = Records::<Number>::read(folder.path()).unwrap();
+    assert_eq!(records.ending(&Number(1).hash().unwrap()), Some(&Ending::Done(1.0)));
+    assert!(matches!(records.ending(&Number(0).hash().unwrap()), Some(Ending::Failed(_))));
+}
+
 #[test]
 fn a_record_that_cannot_be_written_stops_the_study() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ use crate::learners::TargetTemperature;
 use crate::studies::cross_validation::{Folds, choose_over_models};
 use crate::studies::record::{Ending, Records};
 use crate::studies::spec::Spec;
-use crate::studies::summary::Summary;
+use crate::studies::summary::{Summary, mean};
 
 /// The folds of the cross-validation.
 pub const FOLDS: usize = 4;
@@ -33,11 +33,11 @@ pub struct MethodPoint {
     pub chosen: Setting,
     /// The settings that the folds chose.
     pub per_fold: Vec<Setting>,
-    /// RMSE on the tasks that chose, over models.
+    /// RMSE on the tasks that chose; like all that follow, a mean over models with the standard error over meta-training sets.
     pub validation: Summary,
-    /// RMSE on the held-out tasks by the last iterate, over models.
+    /// RMSE on the held-out tasks by the last iterate.
     pub test: Summary,
-    /// The paper's reading: the lowest RMSE on the test tasks during training, of the chosen setting, over models.
+    /// The paper's reading: the lowest RMSE on the test tasks during training, of the chosen setting.
     pub lowest: Summary,
     /// Log-likelihood of a query point, of the chosen setting.
     pub log_likelihood: Summary,
@@ -47,9 +47,9 @@ pub struct MethodPoint {
     pub coverage95: Summary,
     /// Models that failed, of all settings.
     pub failed: usize,
-    /// Held-out RMSE by meta-training set (averaged over seeds) and target task.
+    /// Held-out RMSE by target task for each meta-training set (averaged over seeds).
     #[serde(skip)]
-    pub by_set_and_task: Vec<Vec<f64>>,
+    pub by_set_and_task: Vec<(u64, Vec<f64>)>,
 }
 
 /// Validation error of one setting: the mean over all target tasks and models.
@@ -86,7 +86,7 @@ pub struct BoundPoint {
     pub target_risk: Summary,
     /// By meta-training set, averaged over seeds.
     #[serde(skip)]
-    pub by_set: Vec<BoundTerms>,
+    pub by_set: Vec<(u64, BoundTerms)>,
 }
 
 /// The gap over the hyper-prior at one m_i and beta, at several lambda.
@@ -192,7 +192,7 @@ impl<'a> Analysis<'a> {
             .collect()
     }
 
-    /// Processor seconds of the recorded pieces of the plan.
+    /// Seconds by the clock of the recorded pieces of the plan, added up.
     pub fn seconds(&self) -> f64 {
         let hashes = self.plan.specs().into_iter().filter_map(|spec| spec.hash().ok());
         hashes.filter_map(|hash| self.records.seconds(&hash)).sum()
@@ -247,17 +247,19 @@ impl<'a> Analysis<'a> {
         let validated = choose_over_models(&errors, &self.folds).ok()?;
         let chosen = settings[validated.choices.chosen];
         let over_models = |value: fn(&TargetErrors) -> f64| {
-            let values = models.iter().filter_map(|model| self.errors(spec(chosen, model), rule)).map(value);
-            Summary::of(&values.collect::<Vec<_>>())
+            let of_model = |model| self.errors(spec(chosen, model), rule).map_or(f64::NAN, value);
+            over_sets(&models, &models.iter().map(of_model).collect::<Vec<_>>())
         };
+        let row_means = |rows: &[Vec<f64>]| -> Vec<f64> { rows.iter().map(|row| mean(row)).collect() };
+        let test = over_sets(&models, &row_means(&validated.held_out));
         Some(MethodPoint {
             method,
             rule,
             examples,
             chosen,
             per_fold: validated.choices.per_fold.iter().map(|fold| settings[fold.chosen]).collect(),
-            validation: validated.validation_over_models,
-            test: validated.test_over_models,
+            validation: over_sets(&models, &validated.validation),
+            test,
             lowest: over_models(TargetErrors::lowest),
             log_likelihood: over_models(|errors| errors.log_likelihood),
             calibration_error: over_models(|errors| errors.calibration_error),
@@ -285,7 +287,7 @@ impl<'a> Analysis<'a> {
             calibration_error: single(errors.calibration_error),
             coverage95: single(errors.coverage95),
             failed: 0,
-            by_set_and_task: vec![errors.rmse.clone(); usize::try_from(self.plan.data_sets).unwrap_or(1)],
+            by_set_and_task: (0..self.plan.data_sets).map(|set| (set, errors.rmse.clone())).collect(),
         })
     }
 
@@ -303,7 +305,7 @@ impl<'a> Analysis<'a> {
             errors.map_or(f64::NAN, TargetErrors::mean_rmse)
         };
         let values: Vec<f64> = models.iter().map(rmse).collect();
-        SettingPoint { setting, examples, rmse: Summary::of(&values) }
+        SettingPoint { setting, examples, rmse: over_sets(&models, &values) }
     }
 
     /// The setting of a method with the lowest mean error at m_i, among those that `allow` lets through.
@@ -333,13 +335,14 @@ impl<'a> Analysis<'a> {
                 Some(((set, seed), measured.bound?))
             })
             .collect();
+        let trained: Vec<(u64, u64)> = known.iter().map(|(model, _)| *model).collect();
         let over = |value: fn(&BoundTerms) -> f64| {
-            Summary::of(&known.iter().map(|(_, terms)| value(terms)).collect::<Vec<_>>())
+            over_sets(&trained, &known.iter().map(|(_, terms)| value(terms)).collect::<Vec<_>>())
         };
         let has_gap = known.iter().all(|(_, terms)| terms.gap.is_some());
         let gap = |value: fn(&BoundTerms) -> Option<f64>| {
             let values: Vec<f64> = known.iter().filter_map(|(_, terms)| value(terms)).collect();
-            has_gap.then(|| Summary::of(&values))
+            has_gap.then(|| over_sets(&trained, &values))
         };
         (!known.is_empty()).then(|| BoundPoint {
             setting,
@@ -413,8 +416,26 @@ impl<'a> Analysis<'a> {
     }
 }
 
+/// The mean over models with the standard error of the means of meta-training sets: models of the same set differ by
+/// their seed only, and are not independent.
+fn over_sets(models: &[(u64, u64)], values: &[f64]) -> Summary {
+    let mut sets: Vec<u64> = models.iter().map(|(set, _)| *set).collect();
+    sets.dedup();
+    let of_set = |set: u64| {
+        let own: Vec<f64> = models
+            .iter()
+            .zip(values)
+            .filter(|((other, _), _)| *other == set)
+            .map(|(_, value)| *value)
+            .collect();
+        Summary::of(&own).mean.unwrap_or(f64::NAN)
+    };
+    let means: Vec<f64> = sets.into_iter().map(of_set).collect();
+    Summary { standard_error: Summary::of(&means).standard_error, ..Summary::of(values) }
+}
+
 /// Rows of the same meta-training set, averaged.
-fn average_over_seeds(models: &[(u64, u64)], errors: &[Vec<f64>]) -> Vec<Vec<f64>> {
+fn average_over_seeds(models: &[(u64, u64)], errors: &[Vec<f64>]) -> Vec<(u64, Vec<f64>)> {
     let mut sets: Vec<u64> = models.iter().map(|(set, _)| *set).collect();
     sets.dedup();
     let rows =
@@ -422,12 +443,13 @@ fn average_over_seeds(models: &[(u64, u64)], errors: &[Vec<f64>]) -> Vec<Vec<f64
     sets.into_iter()
         .map(|set| {
             let count = rows(set).count() as f64;
-            (0..TARGET_TASKS).map(|task| rows(set).map(|row| row[task]).sum::<f64>() / count).collect()
+            let mean = |task: usize| rows(set).map(|row| row[task]).sum::<f64>() / count;
+            (set, (0..TARGET_TASKS).map(mean).collect())
         })
         .collect()
 }
 
-fn terms_by_set(known: &[((u64, u64), BoundTerms)]) -> Vec<BoundTerms> {
+fn terms_by_set(known: &[((u64, u64), BoundTerms)]) -> Vec<(u64, BoundTerms)> {
     let mut sets: Vec<u64> = known.iter().map(|((set, _), _)| *set).collect();
     sets.dedup();
     sets.into_iter()
@@ -441,7 +463,7 @@ fn terms_by_set(known: &[((u64, u64), BoundTerms)]) -> Vec<BoundTerms> {
                 let sum: Option<f64> = own.iter().map(|terms| value(terms)).sum();
                 sum.map(|sum| sum / own.len() as f64)
             };
-            BoundTerms {
+            let terms = BoundTerms {
                 w: mean(|terms| terms.w),
                 risk: mean(|terms| terms.risk),
                 hyper_prior: mean(|terms| terms.hyper_prior),
@@ -449,7 +471,8 @@ fn terms_by_set(known: &[((u64, u64), BoundTerms)]) -> Vec<BoundTerms> {
                 gap: optional(|terms| terms.gap),
                 gap_fixed: optional(|terms| terms.gap_fixed),
                 target_risk: mean(|terms| terms.target_risk),
-            }
+            };
+            (set, terms)
         })
         .collect()
 }

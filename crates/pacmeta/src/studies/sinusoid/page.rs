@@ -32,9 +32,10 @@ pub fn report(analysis: &Analysis<'_>, command: &str, history: &[Session]) -> Re
 fn subtitle(analysis: &Analysis<'_>) -> String {
     let plan = analysis.plan;
     let (done, failed, total) = analysis.counts();
-    let scope = match plan.preset {
-        Preset::Paper => "The regression study of the paper on its whole grid",
-        Preset::Quick => {
+    let whole = Plan { preset: plan.preset, ..Plan::new(Preset::Paper) };
+    let scope = match *plan == whole {
+        true => "The regression study of the paper on its whole grid",
+        false => {
             "A small part of the paper's regression study: fewer sets, seeds, settings and iterations than the paper, as listed \
                           below, so expect wide error bars and undecided claims"
         }
@@ -75,7 +76,7 @@ fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> 
             format!("{} in {calls}, up to {threads} threads", duration(clock)),
         ));
     }
-    facts.push(fact("Sum over models", duration(analysis.seconds())));
+    facts.push(fact("Times of all models, added up", duration(analysis.seconds())));
     facts.push(fact("Version", env!("CARGO_PKG_VERSION").to_owned()));
     facts
 }
@@ -160,8 +161,8 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
         StudySection::new("claims", "The paper's claims")
             .paragraph(
                 "Each claim is tested on this run's numbers: paired differences over meta-training sets and target tasks, one-sided at 5%. \
-                 Supported: the data would be surprising if the claim were false. Not supported: surprising if it were true. Undecided: \
-                 neither.",
+                 Supported: the data would be surprising if the claim were false; a claim about every step or every comparison needs evidence \
+                 for each of them. Not supported: surprising if it were true. Undecided: neither.",
             )
             .with(claim_rows(&claims)),
         bounds,
@@ -220,7 +221,9 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
 fn notes(analysis: &Analysis<'_>) -> Vec<String> {
     let mut notes = vec![
         "Errors are in original units, bounds in squared standardised units. Data of a smaller mᵢ are the first examples of those of a \
-         larger one; all models share the target tasks; methods share meta-training sets and initialisations."
+         larger one; all models share the target tasks; methods share meta-training sets and initialisations. Risks behind the gap and the \
+         true risk are measured on the same 100 fresh tasks for all models: their standard errors are over meta-training sets and do not \
+         include the choice of these tasks."
             .to_owned(),
     ];
     let failures = analysis.failures();

@@ -196,6 +196,15 @@ fn a_study_that_is_still_going_on_or_partly_failed_is_shown_as_far_as_it_goes() 
     let analysis = Analysis::new(&plan, &records).unwrap();
     let point = analysis.method(StudyMethod::Pacoh, 30, TargetTemperature::PerExample).unwrap();
     assert_eq!(point.test.observations, 4);
+    // The claims rest on the sets that every quantity has.
+    let (_folder, uneven) = record(&plan, as_in_the_paper, |spec| match spec {
+        SinusoidSpec::Model(model) => model.data_set < if model.examples == 100 { 3 } else { 4 },
+        SinusoidSpec::HyperPrior { .. } => true,
+    });
+    let uneven_analysis = Analysis::new(&plan, &uneven).unwrap();
+    for id in ["pacoh-u-shaped", "pacmaml-lowest", "gap-grows-30", "pacmaml-bound-below"] {
+        assert_eq!(verdict(&uneven_analysis, id), Verdict::Supported, "{id}");
+    }
     let text = report(&analysis, "pacmeta reproduce sinusoid", &[]).unwrap();
     assert!(text.subtitle.contains("the same command continues"), "{}", text.subtitle);
 

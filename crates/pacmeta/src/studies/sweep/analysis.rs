@@ -16,7 +16,7 @@ use crate::studies::cross_validation::choose_over_models;
 use crate::studies::grid::Axis;
 use crate::studies::record::{Ending, Records};
 use crate::studies::spec::Spec;
-use crate::studies::summary::{Summary, mean};
+use crate::studies::summary::{Summary, mean, student_quantile};
 
 /// One setting over all scored tasks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -285,11 +285,13 @@ impl<'a> Analysis<'a> {
         let over = self.chosen.as_ref()?.over_plain_gp?;
         let (mean, error) = (over.mean?, over.standard_error?);
         let (metric, gain) = (self.plan.metric.name(), -self.plan.metric.sign() * mean);
-        let size = format!("{:.4} ± {error:.4} over {} tasks", mean.abs(), over.observations);
-        Some(if gain.abs() <= 2.0 * error {
+        let half = student_quantile(0.975, over.observations.max(2) as f64 - 1.0) * error;
+        let size =
+            format!("{:.4} ± {half:.4} over {} tasks (95%, Student's t)", mean.abs(), over.observations);
+        Some(if gain.abs() <= half {
             format!(
                 "Whether meta-learning helps is unclear: the difference in {metric} to a Gaussian process on the support alone, \
-                 {size}, is within two standard errors."
+                 {size}, may be 0."
             )
         } else if gain > 0.0 {
             format!(

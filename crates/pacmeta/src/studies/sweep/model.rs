@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, MethodKind};
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, PlainGp, Scores, evaluate, floor_scores};
-use crate::experiment::{Experiment, Silent};
+use crate::experiment::{Experiment, Observer, TemperatureChoice};
 use crate::studies::spec::{Spec, Stop};
+use crate::training::IterationTerms;
 
 /// A piece of a sweep. Its content is a resolved configuration and a checksum of all tasks, so that changed data are other
 /// models.
@@ -126,8 +127,22 @@ fn finite(scores: &Scores) -> Result<TaskErrors> {
     TaskErrors::of(scores).ok_or_else(|| Error::input("scores", "a score of a task is not a finite number"))
 }
 
+/// An observer that says nothing, and passes on whether to stop.
+struct Asking<'a>(Stop<'a>);
+
+impl Observer for Asking<'_> {
+    fn searching(&mut self, _: usize, _: usize, _: u64) {}
+    fn chosen(&mut self, _: &TemperatureChoice) {}
+    fn warning(&mut self, _: &str) {}
+    fn begin(&mut self, _: u64, _: u64) {}
+    fn iteration(&mut self, _: u64, _: u64, _: &IterationTerms) {}
+    fn stop(&self) -> bool {
+        (self.0)()
+    }
+}
+
 fn measure(experiment: Experiment, stop: Stop<'_>) -> Result<SweepOutcome> {
-    let choice = experiment.choose_temperatures(&mut Silent)?;
+    let choice = experiment.choose_temperatures(&mut Asking(stop))?;
     let mut trainer = experiment.trainer(&choice)?;
     while trainer.iteration() < experiment.config().training.iterations {
         if stop() {
