@@ -2,6 +2,7 @@
 
 mod array;
 mod cholesky;
+pub mod conv;
 mod element;
 mod error;
 mod kernels;

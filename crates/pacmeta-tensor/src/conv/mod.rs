@@ -1,0 +1,85 @@
+//! Convolutional bodies for few-shot image classification, with batch norm on the batch at hand.
+//!
+//! A body is a chain of equal blocks. With input a, filters w and b, scale gamma and shift beta, a block computes
+//!
+//! ```text
+//! z = w * a + b                            3 x 3 convolution, zero padding 1
+//! y = gamma (z - mean) / sqrt(variance + 1e-5) + beta
+//! a' = max-pool(max(y, 0))                 2 x 2, or no pool after a convolution of stride 2
+//! ```
+//!
+//! for each filter, with mean and variance over all images and places of the batch, or given ones. [`ConvShape::MINI_IMAGENET`] is
+//! MAML's network for miniImageNet: 84 -> 42 -> 21 -> 10 -> 5, 64 filters, 1600 features.
+//!
+//! The backward pass gives the gradient of all parameters from the gradient at the features; there is none at the
+//! images, and no second order. With dy the gradient at y (not zero only where a pool looked and the rectifier was
+//! active), N places and xhat = (z - mean) / deviation,
+//!
+//! ```text
+//! dbeta = sum dy,   dgamma = sum dy xhat,
+//! dz = gamma / deviation * (dy - dbeta / N - xhat dgamma / N).
+//! ```
+//!
+//! Batch statistics take the bias away again, so that its gradient is exactly zero; with given statistics the last two
+//! terms of dz fall away.
+//!
+//! [`ConvBody`] is what callers use. It works in f32 with rows of pixels (image, row, column, channel), and takes a fast
+//! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`], which is also the
+//! reference of the fast path.
+
+pub mod plain;
+mod shape;
+
+use crate::error::{Result, TensorError};
+pub use shape::{ConvShape, Downsampling};
+
+/// What is added to a variance before its root is taken.
+pub const EPSILON: f64 = 1e-5;
+
+/// Means and variances of the filters of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// The mean of each filter's output, bias included.
+    pub mean: Vec<f64>,
+    /// The variance of each filter's output: squared deviations divided by their number.
+    pub variance: Vec<f64>,
+}
+
+/// What batch norm normalises with.
+#[derive(Clone, Copy, Debug)]
+pub enum Statistics<'a> {
+    /// Means and variances of the images at hand, as in MAML; gradients run through them.
+    Batch,
+    /// Means and variances from elsewhere, one entry a block (those of a support set, say); constants for the gradient.
+    Given(&'a [Moments]),
+}
+
+impl Statistics<'_> {
+    /// Given statistics must fit the shape.
+    fn check(&self, shape: &ConvShape) -> Result<()> {
+        if let Statistics::Given(moments) = self {
+            check_len("blocks of given statistics", shape.blocks, moments.len())?;
+            for moments in *moments {
+                check_len("given means", shape.filters, moments.mean.len())?;
+                check_len("given variances", shape.filters, moments.variance.len())?;
+                if moments.variance.iter().any(|&variance| variance < 0.0) {
+                    let reason = "a given variance is negative".to_owned();
+                    return Err(TensorError::Fused { operation: "conv body".to_owned(), reason });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error unless a buffer has the length that its use asks for.
+fn check_len(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(TensorError::LengthMismatch { what, expected, found }) }
+}
+
+/// The number of images in a buffer, at least one.
+fn image_count(shape: &ConvShape, len: usize) -> Result<usize> {
+    let count = len / shape.image_len().max(1);
+    check_len("images", count.max(1) * shape.image_len(), len)?;
+    Ok(count)
+}
