@@ -27,10 +27,18 @@
 //! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`], which is also the
 //! reference of the fast path.
 
+mod block;
+mod body;
+mod fast;
+mod first_layer;
+mod gemm;
+mod pixel;
 pub mod plain;
 mod shape;
+mod winograd;
 
 use crate::error::{Result, TensorError};
+pub use body::{ConvBody, Images, Workspace};
 pub use shape::{ConvShape, Downsampling};
 
 /// What is added to a variance before its root is taken.

@@ -201,6 +201,11 @@ fn moments<E: Element>(values: &[E], filters: usize) -> Moments {
 }
 
 impl<E: Element> Pass<E> {
+    /// The sizes of the body.
+    pub fn shape(&self) -> &ConvShape {
+        &self.shape
+    }
+
     /// The features: image, row, column, filter.
     pub fn features(&self) -> &[E] {
         &self.features

@@ -1,0 +1,130 @@
+//! The two matrix products of the fast path, on matrices of 64 columns.
+//!
+//! A tile of the result stays in registers during one run through the inner dimension: six rows by two vectors with sixteen
+//! registers (AVX2), by four with thirty-two (AVX-512, NEON). That is twelve or twenty-four accumulators, enough to hide the
+//! latency of two fused multiply-adds a cycle.
+
+use pulp::Simd;
+
+use super::pixel::{FILTERS, Pixel, lanes};
+
+const ROWS: usize = 6;
+
+/// rows = rows * matrix, in place; `matrix` is 64 x 64.
+#[inline(always)]
+pub(super) fn multiply<S: Simd>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
+    if S::REGISTER_COUNT >= 32 && lanes::<S>() >= 4 {
+        multiply_with::<S, 4>(simd, rows, matrix);
+    } else {
+        multiply_with::<S, 2>(simd, rows, matrix);
+    }
+}
+
+#[inline(always)]
+fn multiply_with<S: Simd, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
+    // blocks of nearly equal height: 49 rows as four sixes and five fives, not as eight sixes and a lonely one
+    let blocks = rows.len().div_ceil(ROWS);
+    let mut rest = rows;
+    for block in (1..=blocks).rev() {
+        let (part, tail) = rest.split_at_mut(rest.len().div_ceil(block));
+        match part.len() {
+            6 => block_of::<S, 6, V>(simd, part, matrix),
+            5 => block_of::<S, 5, V>(simd, part, matrix),
+            4 => block_of::<S, 4, V>(simd, part, matrix),
+            3 => block_of::<S, 3, V>(simd, part, matrix),
+            2 => block_of::<S, 2, V>(simd, part, matrix),
+            _ => block_of::<S, 1, V>(simd, part, matrix),
+        }
+        rest = tail;
+    }
+}
+
+/// R rows times the matrix, through a copy of the rows.
+#[inline(always)]
+fn block_of<S: Simd, const R: usize, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
+    let Some(rows) = rows.first_chunk_mut::<R>() else { return };
+    let left: [Pixel; R] = *rows;
+    for panel in 0..lanes::<S>() / V {
+        let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        for k in 0..FILTERS {
+            let right = matrix[k].vectors::<S>();
+            let mut values = [simd.splat_f32s(0.0); V];
+            for v in 0..V {
+                values[v] = right[panel * V + v];
+            }
+            for r in 0..R {
+                let factor = simd.splat_f32s(left[r].0[k]);
+                for v in 0..V {
+                    sums[r][v] = simd.mul_add_e_f32s(factor, values[v], sums[r][v]);
+                }
+            }
+        }
+        for r in 0..R {
+            let row = rows[r].vectors_mut::<S>();
+            for v in 0..V {
+                row[panel * V + v] = sums[r][v];
+            }
+        }
+    }
+}
+
+/// sum += left' * right; `left` and `right` have the same number of rows.
+#[inline(always)]
+pub(super) fn accumulate<S: Simd>(simd: S, sum: &mut [Pixel; FILTERS], left: &[Pixel], right: &[Pixel]) {
+    if S::REGISTER_COUNT >= 32 && lanes::<S>() >= 4 {
+        accumulate_with::<S, 4>(simd, sum, left, right);
+    } else {
+        accumulate_with::<S, 2>(simd, sum, left, right);
+    }
+}
+
+#[inline(always)]
+fn accumulate_with<S: Simd, const V: usize>(
+    simd: S,
+    sum: &mut [Pixel; FILTERS],
+    left: &[Pixel],
+    right: &[Pixel],
+) {
+    for panel in 0..lanes::<S>() / V {
+        let (sixes, four) = sum.as_chunks_mut::<ROWS>();
+        for (block, sum) in sixes.iter_mut().enumerate() {
+            accumulate_block::<S, ROWS, V>(simd, sum, left, right, block * ROWS, panel);
+        }
+        if let Some(sum) = four.first_chunk_mut::<4>() {
+            accumulate_block::<S, 4, V>(simd, sum, left, right, FILTERS - 4, panel);
+        }
+    }
+}
+
+/// The R rows of the sum from `first`, one panel of columns.
+#[inline(always)]
+fn accumulate_block<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    rows: &mut [Pixel; R],
+    left: &[Pixel],
+    right: &[Pixel],
+    first: usize,
+    panel: usize,
+) {
+    let mut sums = [[simd.splat_f32s(0.0); V]; R];
+    for (left, right) in left.iter().zip(right) {
+        let Some(factors) = left.0[first..].first_chunk::<R>() else { return };
+        let right = right.vectors::<S>();
+        let mut values = [simd.splat_f32s(0.0); V];
+        for v in 0..V {
+            values[v] = right[panel * V + v];
+        }
+        for r in 0..R {
+            let factor = simd.splat_f32s(factors[r]);
+            for v in 0..V {
+                sums[r][v] = simd.mul_add_e_f32s(factor, values[v], sums[r][v]);
+            }
+        }
+    }
+    for r in 0..R {
+        let row = rows[r].vectors_mut::<S>();
+        for v in 0..V {
+            row[panel * V + v] = simd.add_f32s(row[panel * V + v], sums[r][v]);
+        }
+    }
+}
