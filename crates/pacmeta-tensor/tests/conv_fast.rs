@@ -3,6 +3,8 @@
 //! Decisions (which place a pool takes, whether a rectifier passes) are those of the fast path in both: where rounding decides
 //! one, two right answers differ by more than rounding.
 
+#![allow(clippy::unwrap_used, reason = "the helpers are tests too")]
+
 use pacmeta_tensor::Key;
 use pacmeta_tensor::conv::plain;
 use pacmeta_tensor::conv::{ConvBody, ConvShape, Downsampling, Images, Moments, Statistics};
@@ -97,6 +99,15 @@ impl Case {
 fn the_mini_imagenet_body_is_right_to_rounding() {
     let worst = case(ConvShape::MINI_IMAGENET, 3, 1).check(Statistics::Batch, 1e-5);
     println!("largest relative error {worst:e}");
+}
+
+#[test]
+#[ignore = "the reference takes a minute"]
+fn large_batches_are_right_to_rounding() {
+    for count in [10, 80] {
+        let worst = case(ConvShape::MINI_IMAGENET, count, 100 + count as u64).check(Statistics::Batch, 1e-5);
+        println!("{count} images: largest relative error {worst:e}");
+    }
 }
 
 #[test]

@@ -131,7 +131,6 @@ pub(super) struct Scratch {
     pub(super) output: Vec<Pixel>,
     pub(super) overlap: Vec<Pixel>,
     pub(super) rows: Vec<Pixel>,
-    pub(super) patches: Vec<super::first_layer::Patch>,
     pub(super) windows: Vec<[super::first_layer::Patch; 4]>,
 }
 
@@ -429,12 +428,10 @@ impl<F, D: Deliver> Backward<'_, F, D> {
                 accumulate(simd, gradient, &left[..count], &right[..count]);
                 multiply(simd, &mut right[..count], matrix);
             }
-            // the last two rows of the piece before are the first two of this one
-            for room in scratch.overlap[..geometry.piece_images * room].chunks_exact_mut(room) {
-                let kept = if piece.rows[0] == 0 { 0 } else { 2 * room_columns };
+            if piece.rows[0] > 0 {
+                // the last two rows of the piece before are the first two of this one; everything else is written anew
                 let from = geometry.piece_rows * M * room_columns;
-                room.copy_within(from..from + kept, 0);
-                room[kept..].fill(Pixel::ZERO);
+                scratch.overlap.copy_within(from..from + 2 * room_columns, 0);
             }
             let overlap = &mut scratch.overlap[..geometry.piece_images * room];
             overlap_tiles::<S, F, M, T>(simd, &geometry, piece, output, overlap, [room, room_columns]);
@@ -567,15 +564,30 @@ fn overlap_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
                     line[column * M..].first_chunk_mut().expect("the room has all columns of a tile")
                 },
             );
-            for v in 0..lanes::<S>() {
-                two_dimensional!(
-                    simd, F::input_adjoint, T => T,
-                    (i, j) => from[i][j].vectors::<S>()[v],
-                    value => {
-                        let place = &mut to[i][j].vectors_mut::<S>()[v];
-                        *place = simd.add_f32s(*place, value);
-                    }
-                );
+            // what a tile above or to the left has written is added to, everything else is new
+            if row > 0 && column > 0 {
+                for v in 0..lanes::<S>() {
+                    two_dimensional!(
+                        simd, F::input_adjoint, T => T,
+                        (i, j) => from[i][j].vectors::<S>()[v],
+                        value => {
+                            let place = &mut to[i][j].vectors_mut::<S>()[v];
+                            *place = if i < 2 || j < 2 { simd.add_f32s(*place, value) } else { value };
+                        }
+                    );
+                }
+            } else {
+                for v in 0..lanes::<S>() {
+                    two_dimensional!(
+                        simd, F::input_adjoint, T => T,
+                        (i, j) => from[i][j].vectors::<S>()[v],
+                        value => {
+                            let place = &mut to[i][j].vectors_mut::<S>()[v];
+                            let written = (i < 2 && row > 0) || (j < 2 && column > 0);
+                            *place = if written { simd.add_f32s(*place, value) } else { value };
+                        }
+                    );
+                }
             }
         },
     );

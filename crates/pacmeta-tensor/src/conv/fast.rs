@@ -11,7 +11,8 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::block::{Affine, Backward, Deliver, Forward, Geometry, Scratch, Slope, WithTiles, rectify};
-use super::first_layer::{AddGram, AddTaken, FirstForward, Gram, MAX_CHANNELS, PATCH, Padded, Patch};
+use super::first_layer::{AddTaken, FirstForward, MAX_CHANNELS, PATCH, Padded, Patch};
+use super::gram::{AddGram, Gram};
 use super::pixel::{FILTERS, Pixel, Positions, Sums, split};
 use super::plain::Decisions;
 use super::shape::{BlockPlaces, BlockShape, ConvShape, Downsampling};
@@ -22,7 +23,7 @@ use super::{EPSILON, Images, Moments, Statistics};
 const GROUP: usize = 5;
 
 /// Tiles that go through a block at a time: their transforms should stay in the second-level cache.
-const PIECE: usize = 42;
+const PIECE: usize = 56;
 
 /// The size of a block's tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +198,7 @@ impl Plan {
         buffers: &mut Buffers,
     ) {
         let (shape, block) = (&self.shape, &self.shapes[0]);
-        let padded_len = (shape.height + 2) * (shape.width + 2) * shape.channels;
+        let padded_len = self.padded(&[]).len();
         let count = buffers.groups.last().map_or(0, |group| group.end);
         buffers.padded.resize(count * padded_len, 0.0);
         buffers.gram.clear();
@@ -205,7 +206,7 @@ impl Plan {
         let pooled = block.pooled[0] * block.pooled[1];
         let groups = &buffers.groups;
         let batch = buffers.batch_statistics;
-        let (weight, pool) = (&buffers.weight, &buffers.scratch);
+        let weight = &buffers.weight;
         let work: Vec<_> = groups
             .iter()
             .zip(split(&mut buffers.padded, groups, padded_len))
@@ -214,14 +215,13 @@ impl Plan {
             .zip(split(&mut buffers.positions, groups, pooled))
             .collect();
         work.into_par_iter().with_max_len(1).for_each(|((((group, padded), gram), taken), positions)| {
-            let mut scratch = take_scratch(pool);
             for (image, padded) in group.clone().zip(padded.chunks_exact_mut(padded_len)) {
                 images.pad(shape, image, padded);
             }
             for image in 0..group.len() {
                 let images = self.padded(padded);
                 if batch {
-                    arch.dispatch(AddGram { images, image, patches: &mut scratch.patches, gram });
+                    arch.dispatch(AddGram { images, image, gram });
                 }
                 arch.dispatch(FirstForward {
                     images,
@@ -232,7 +232,6 @@ impl Plan {
                     positions: &mut positions[image * pooled..][..pooled],
                 });
             }
-            give_scratch(pool, scratch);
         });
         let (total, rest) = buffers.gram.split_at_mut(1);
         for gram in rest {
@@ -431,7 +430,7 @@ impl Plan {
         let Block { taken: input, affine, slopes: delivered, .. } = before;
         let (input, affine) = (&*input, &*affine);
         let padded = self.padded(&buffers.padded);
-        let padded_len = padded.stride() * (padded.height + 2);
+        let padded_len = padded.len();
         let (first_positions, pool) = (&buffers.positions, &buffers.scratch);
         let delivered = if index == 1 {
             groups.iter().map(|_| &mut [][..]).collect()
@@ -682,5 +681,44 @@ impl Buffers {
             decisions.active.push(block.taken.iter().flat_map(active).collect());
         }
         decisions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conv::plain;
+
+    #[test]
+    fn plain_instructions_are_right_too() {
+        let shape = ConvShape { height: 27, width: 22, blocks: 3, ..ConvShape::MINI_IMAGENET };
+        let shapes = shape.block_shapes().unwrap();
+        let plan = Plan::new(&shape, &shapes).unwrap();
+        assert!(plan.tiles.iter().any(|(tile, _)| *tile == Tile::Three));
+        let number = |i: usize| ((i * i % 10_007) as f32 * 0.37).sin();
+        let parameters: Vec<f32> = (0..shape.layout().unwrap().len()).map(number).collect();
+        let images: Vec<f32> = (0..3 * shape.image_len()).map(|i| 0.5 + 0.5 * number(i + 5)).collect();
+        let double = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
+        for arch in [Arch::Scalar, Arch::new()] {
+            let mut buffers = Buffers::new(&shape);
+            let input = Images::Floats(&images);
+            let features =
+                plan.forward(arch, &parameters, input, 3, Statistics::Batch, &mut buffers).to_vec();
+            let slopes: Vec<f32> = (0..features.len()).map(|i| number(i + 9)).collect();
+            let mut gradient = vec![0.0; parameters.len()];
+            plan.backward(arch, &parameters, &slopes, &mut buffers, &mut gradient);
+            let (exact, decisions) = (double(&parameters), buffers.decisions());
+            let pass = plain::forward(&shape, &exact, &double(&images), Statistics::Batch, Some(&decisions));
+            let mut expected = vec![0.0; parameters.len()];
+            pass.unwrap().backward(&exact, &double(&slopes), &mut expected).unwrap();
+            for places in &plan.places {
+                for range in [&places.weight, &places.scale, &places.shift] {
+                    let error: f64 =
+                        range.clone().map(|i| (f64::from(gradient[i]) - expected[i]).powi(2)).sum();
+                    let size: f64 = range.clone().map(|i| expected[i].powi(2)).sum();
+                    assert!(error < 1e-10 * size, "{range:?}: {error:e} of {size:e}");
+                }
+            }
+        }
     }
 }

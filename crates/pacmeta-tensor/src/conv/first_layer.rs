@@ -30,10 +30,7 @@ impl Patch {
     pub(super) const ZERO: Patch = Patch([0.0; PATCH]);
 }
 
-/// The sum of x x' over places; only columns at or behind the diagonal are meant to be read.
-pub(super) type Gram = [[f64; PATCH]; PATCH];
-
-/// Images with a frame of zeros.
+/// Images with a frame of zeros, and two more rows of zeros behind each.
 #[derive(Clone, Copy)]
 pub(super) struct Padded<'a> {
     pub(super) values: &'a [f32],
@@ -48,10 +45,20 @@ impl<'a> Padded<'a> {
         (self.width + 2) * self.channels
     }
 
+    /// Numbers in a padded image.
+    pub(super) fn len(&self) -> usize {
+        (self.height + 4) * self.stride()
+    }
+
+    /// A padded image.
+    pub(super) fn image(&self, image: usize) -> &'a [f32] {
+        &self.values[image * self.len()..][..self.len()]
+    }
+
     /// Row `row` of the padded image `image`, from column `column`.
     #[inline(always)]
     fn row(&self, image: usize, row: usize, column: usize) -> &'a [f32] {
-        &self.values[(image * (self.height + 2) + row) * self.stride() + column * self.channels..]
+        &self.values[(image * (self.height + 4) + row) * self.stride() + column * self.channels..]
     }
 
     /// The taps of a place.
@@ -73,66 +80,6 @@ impl<'a> Padded<'a> {
     }
 }
 
-/// Adds the Gram matrix of the taps of one image.
-pub(super) struct AddGram<'a> {
-    pub(super) images: Padded<'a>,
-    pub(super) image: usize,
-    /// Room for a row.
-    pub(super) patches: &'a mut Vec<Patch>,
-    pub(super) gram: &'a mut Gram,
-}
-
-impl WithSimd for AddGram<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        self.patches.clear();
-        self.patches.resize(self.images.width, Patch::ZERO);
-        for row in 0..self.images.height {
-            for (column, patch) in self.patches.iter_mut().enumerate() {
-                self.images.patch(self.image, row, column, patch);
-            }
-            let mut sums = [Patch::ZERO; 30];
-            let (blocks, _) = sums.as_chunks_mut::<6>();
-            for panel in 0..PATCH / S::F32_LANES / 2 {
-                for (block, rows) in blocks.iter_mut().enumerate() {
-                    // the rest lies before the diagonal
-                    if block * 6 < (panel + 1) * 2 * S::F32_LANES {
-                        gram_block(simd, rows, self.patches, block * 6, panel * 2);
-                    }
-                }
-            }
-            for (to, from) in self.gram.iter_mut().zip(&sums) {
-                for (to, from) in to.iter_mut().zip(&from.0) {
-                    *to += f64::from(*from);
-                }
-            }
-        }
-    }
-}
-
-/// Six rows and two vectors of columns of the Gram matrix.
-#[inline(always)]
-fn gram_block<S: Simd>(simd: S, rows: &mut [Patch; 6], patches: &[Patch], first: usize, vector: usize) {
-    let mut sums = [[simd.splat_f32s(0.0); 2]; 6];
-    for patch in patches {
-        let Some(factors) = patch.0[first..].first_chunk::<6>() else { return };
-        let vectors = S::as_simd_f32s(&patch.0).0;
-        let values = [vectors[vector], vectors[vector + 1]];
-        for r in 0..6 {
-            let factor = simd.splat_f32s(factors[r]);
-            sums[r][0] = simd.mul_add_e_f32s(factor, values[0], sums[r][0]);
-            sums[r][1] = simd.mul_add_e_f32s(factor, values[1], sums[r][1]);
-        }
-    }
-    for r in 0..6 {
-        let row = S::as_mut_simd_f32s(&mut rows[r].0).0;
-        row[vector] = sums[r][0];
-        row[vector + 1] = sums[r][1];
-    }
-}
-
 /// Convolution and pool of one image.
 pub(super) struct FirstForward<'a> {
     pub(super) images: Padded<'a>,
@@ -150,30 +97,20 @@ impl WithSimd for FirstForward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match self.images.channels {
-            1 => self.run::<S, 1>(simd),
-            2 => self.run::<S, 2>(simd),
-            _ => self.run::<S, 3>(simd),
-        }
-    }
-}
-
-impl FirstForward<'_> {
-    #[inline(always)]
-    fn run<S: Simd, const C: usize>(self, simd: S) {
         let [rows, columns] = self.pooled;
-        let weight = &self.weight[..9 * C];
+        let channels = self.images.channels;
+        let weight = &self.weight[..9 * channels];
         for row in 0..rows {
             for column in 0..columns {
                 let mut window = [&[][..]; 4];
                 for line in 0..4 {
-                    window[line] = &self.images.row(self.image, 2 * row + line, 2 * column)[..4 * C];
+                    window[line] = &self.images.row(self.image, 2 * row + line, 2 * column)[..4 * channels];
                 }
                 let taken = self.taken[row * columns + column].vectors_mut::<S>();
                 let mut chosen = [0_u32; FILTERS];
                 let places = S::as_mut_simd_u32s(&mut chosen).0;
                 for panel in 0..lanes::<S>() / 2 {
-                    let sums = convolve::<S, C>(simd, &window, weight, panel * 2);
+                    let sums = convolve(simd, &window, weight, panel * 2);
                     for v in 0..2 {
                         let (mut best, mut position) = (sums[0][v], simd.splat_u32s(0));
                         for p in 1..4 {
@@ -195,20 +132,21 @@ impl FirstForward<'_> {
 }
 
 /// The four outputs of a window, two vectors of filters.
+///
+/// The number of channels is not known to the compiler, on purpose: knowing it, it unrolls all taps, keeps values for
+/// later that it could load again, and runs out of registers.
 #[inline(always)]
-fn convolve<S: Simd, const C: usize>(
-    simd: S,
-    window: &[&[f32]; 4],
-    weight: &[Pixel],
-    vector: usize,
-) -> [[S::f32s; 2]; 4] {
+fn convolve<S: Simd>(simd: S, window: &[&[f32]; 4], weight: &[Pixel], vector: usize) -> [[S::f32s; 2]; 4] {
     let mut sums = [[simd.splat_f32s(0.0); 2]; 4];
-    for line in 0..3 {
-        let (upper, lower) = (&window[line][..4 * C], &window[line + 1][..4 * C]);
-        for tap in 0..3 * C {
-            let row = weight[line * 3 * C + tap].vectors::<S>();
+    let (channels, taps) = (weight.len() / 9, weight.len() / 3);
+    for (line, weight) in weight.chunks_exact(taps).enumerate().take(3) {
+        let (upper, lower) = (window[line], window[line + 1]);
+        let left = upper.iter().zip(lower);
+        let right = upper[channels..].iter().zip(&lower[channels..]);
+        for ((row, left), right) in weight.iter().zip(left).zip(right) {
+            let row = row.vectors::<S>();
             let values = [row[vector], row[vector + 1]];
-            let factors = [upper[tap], upper[tap + C], lower[tap], lower[tap + C]];
+            let factors = [*left.0, *right.0, *left.1, *right.1];
             for p in 0..4 {
                 let factor = simd.splat_f32s(factors[p]);
                 for v in 0..2 {

@@ -128,3 +128,66 @@ fn accumulate_block<S: Simd, const R: usize, const V: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pulp::{Arch, WithSimd};
+
+    use super::*;
+
+    /// Both products with tiles of V vectors.
+    struct Both<'a, const V: usize> {
+        rows: &'a mut [Pixel],
+        right: &'a [Pixel],
+        matrix: &'a [Pixel; FILTERS],
+        sum: &'a mut [Pixel; FILTERS],
+    }
+
+    impl<const V: usize> WithSimd for Both<'_, V> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            accumulate_with::<S, V>(simd, self.sum, self.rows, self.right);
+            multiply_with::<S, V>(simd, self.rows, self.matrix);
+        }
+    }
+
+    fn pixels(count: usize, seed: usize) -> Vec<Pixel> {
+        let number = |i: usize| ((i * 7919 + seed * 104_729) % 1000) as f32 / 500.0 - 1.0;
+        (0..count).map(|row| Pixel(std::array::from_fn(|c| number(row * FILTERS + c)))).collect()
+    }
+
+    #[test]
+    fn agree_with_three_loops_for_every_number_of_rows_and_both_tiles() {
+        for count in (0..14).chain([49]) {
+            for (arch, wide) in
+                [(Arch::new(), false), (Arch::new(), true), (Arch::Scalar, false), (Arch::Scalar, true)]
+            {
+                let (left, right, matrix) = (pixels(count, 1), pixels(count, 2), pixels(FILTERS, 3));
+                let matrix = matrix.first_chunk().unwrap();
+                let start = pixels(FILTERS, 4);
+                let mut sum = *start.first_chunk().unwrap();
+                let mut rows = left.clone();
+                if wide {
+                    arch.dispatch(Both::<4> { rows: &mut rows, right: &right, matrix, sum: &mut sum });
+                } else {
+                    arch.dispatch(Both::<2> { rows: &mut rows, right: &right, matrix, sum: &mut sum });
+                }
+                for c in 0..FILTERS {
+                    for row in 0..count {
+                        let expected: f32 = (0..FILTERS).map(|k| left[row].0[k] * matrix[k].0[c]).sum();
+                        assert!((rows[row].0[c] - expected).abs() < 1e-4, "{count} rows: {row} {c}");
+                    }
+                    for r in 0..FILTERS {
+                        let expected: f32 = (0..count).map(|k| left[k].0[r] * right[k].0[c]).sum();
+                        assert!(
+                            (sum[r].0[c] - start[r].0[c] - expected).abs() < 1e-4,
+                            "{count} rows: {r} {c}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

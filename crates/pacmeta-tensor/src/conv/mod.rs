@@ -32,6 +32,7 @@ mod body;
 mod fast;
 mod first_layer;
 mod gemm;
+mod gram;
 mod pixel;
 pub mod plain;
 mod shape;
