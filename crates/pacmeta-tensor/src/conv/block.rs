@@ -18,111 +18,12 @@ use std::marker::PhantomData;
 
 use pulp::{Simd, WithSimd};
 
+use super::first_layer::Patch;
 use super::gemm::{accumulate, multiply};
+use super::geometry::Geometry;
 use super::pixel::{FILTERS, Pixel, Positions, Sums, lanes};
-use super::winograd::{Transform, two_dimensional};
-
-/// The sizes of a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Geometry {
-    /// Rows and columns of input and convolution.
-    pub(super) height: usize,
-    pub(super) width: usize,
-    /// Rows and columns that the pool makes.
-    pub(super) pooled: [usize; 2],
-    /// Rows and columns of tiles.
-    pub(super) tiles: [usize; 2],
-    /// Rows of tiles in a piece, at most all of an image's.
-    pub(super) piece_rows: usize,
-    /// Images in a piece, more than one only if a piece takes all rows.
-    pub(super) piece_images: usize,
-}
-
-impl Geometry {
-    /// Tiles of `tile` x `tile`, in pieces of about `piece` tiles.
-    pub(super) fn new([height, width]: [usize; 2], pooled: [usize; 2], tile: usize, piece: usize) -> Self {
-        let tiles = [height.div_ceil(tile), width.div_ceil(tile)];
-        // pieces of equal numbers of rows, as far as that goes
-        let pieces = (tiles[0] * tiles[1]).div_ceil(piece).min(tiles[0]);
-        let piece_rows = tiles[0].div_ceil(pieces);
-        let piece_images = if pieces == 1 { (piece / (tiles[0] * tiles[1])).max(1) } else { 1 };
-        Geometry { height, width, pooled, tiles, piece_rows, piece_images }
-    }
-
-    /// Pixels of an image.
-    pub(super) fn pixels(&self) -> usize {
-        self.height * self.width
-    }
-
-    /// Pooled pixels of an image.
-    pub(super) fn pooled_pixels(&self) -> usize {
-        self.pooled[0] * self.pooled[1]
-    }
-
-    /// Room for a piece at one point of the tiles: an odd number of pixels, so that points fall on different cache sets.
-    pub(super) fn stride(&self) -> usize {
-        (self.piece_images * self.piece_rows * self.tiles[1]) | 1
-    }
-
-    /// Rows and columns of the room in which a piece's gradients at one image's input overlap.
-    pub(super) fn overlap(&self, tile: usize) -> [usize; 2] {
-        [self.piece_rows * tile + 2, self.tiles[1] * tile + 2]
-    }
-
-    /// The pieces of a group of `images` images: images and rows of tiles.
-    fn pieces(self, images: usize) -> impl Iterator<Item = Piece> {
-        let (step_images, step_rows) = (self.piece_images, self.piece_rows);
-        (0..images).step_by(step_images).flat_map(move |image| {
-            (0..self.tiles[0]).step_by(step_rows).map(move |row| Piece {
-                images: [image, (image + step_images).min(images)],
-                rows: [row, (row + step_rows).min(self.tiles[0])],
-            })
-        })
-    }
-}
-
-/// Images and rows of tiles, from and to.
-#[derive(Clone, Copy)]
-struct Piece {
-    images: [usize; 2],
-    rows: [usize; 2],
-}
-
-impl Piece {
-    /// Calls `visit` with the number, image, row and column of each tile.
-    #[inline(always)]
-    fn tiles(self, columns: usize, mut visit: impl FnMut(usize, usize, usize, usize)) {
-        let mut tile = 0;
-        for image in self.images[0]..self.images[1] {
-            for row in self.rows[0]..self.rows[1] {
-                for column in 0..columns {
-                    visit(tile, image, row, column);
-                    tile += 1;
-                }
-            }
-        }
-    }
-
-    fn count(self, columns: usize) -> usize {
-        (self.images[1] - self.images[0]) * (self.rows[1] - self.rows[0]) * columns
-    }
-}
-
-/// What normalisation and rectifier do to a pooled value: max(0, scale * z + shift).
-#[derive(Clone, Copy)]
-pub(super) struct Affine {
-    pub(super) scale: Pixel,
-    pub(super) shift: Pixel,
-    pub(super) mean: Pixel,
-}
-
-/// dz = g dy + a + b z.
-#[derive(Clone, Copy)]
-pub(super) struct Slope {
-    pub(super) g: Pixel,
-    pub(super) a: Pixel,
-    pub(super) b: Pixel,
-}
+use super::tiles::{Affine, Slope, input_tiles, output_tiles, overlap_tiles, slope_tiles};
+use super::winograd::Transform;
 
 /// Buffers of a worker.
 #[derive(Default)]
@@ -131,81 +32,7 @@ pub(super) struct Scratch {
     pub(super) output: Vec<Pixel>,
     pub(super) overlap: Vec<Pixel>,
     pub(super) rows: Vec<Pixel>,
-    pub(super) windows: Vec<[super::first_layer::Patch; 4]>,
-}
-
-/// V = B' d B of a piece's tiles.
-#[inline(always)]
-fn input_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
-    simd: S,
-    geometry: &Geometry,
-    piece: Piece,
-    taken: &[Pixel],
-    affine: &Affine,
-    points: &mut [Pixel],
-) {
-    let (height, width, stride) = (geometry.height, geometry.width, geometry.stride());
-    let zero = simd.splat_f32s(0.0);
-    piece.tiles(
-        geometry.tiles[1],
-        #[inline(always)]
-        |tile, image, row, column| {
-            let mut planes = points.chunks_exact_mut(stride);
-            let to: [[&mut Pixel; T]; T] = std::array::from_fn(
-                #[inline(always)]
-                |_| {
-                    std::array::from_fn(
-                        #[inline(always)]
-                        |_| &mut planes.next().expect("a plane for every point")[tile],
-                    )
-                },
-            );
-            let image = &taken[image * height * width..][..height * width];
-            let inside = row > 0 && column > 0 && row * M + T - 1 <= height && column * M + T - 1 <= width;
-            if inside {
-                let mut lines: [&[Pixel; T]; T] = [&[Pixel::ZERO; T]; T];
-                for i in 0..T {
-                    let line = &image[(row * M + i - 1) * width + column * M - 1..];
-                    lines[i] = line.first_chunk().expect("the tile is inside");
-                }
-                for v in 0..lanes::<S>() {
-                    let (scale, shift) = (affine.scale.vectors::<S>()[v], affine.shift.vectors::<S>()[v]);
-                    two_dimensional!(
-                        simd, F::input, T => T,
-                        (i, j) => simd.max_f32s(
-                            zero,
-                            simd.mul_add_e_f32s(lines[i][j].vectors::<S>()[v], scale, shift)
-                        ),
-                        value => to[i][j].vectors_mut::<S>()[v] = value
-                    );
-                }
-            } else {
-                let mut patch = [[None; T]; T];
-                for i in 0..T {
-                    for j in 0..T {
-                        let (y, x) = (row * M + i, column * M + j);
-                        if (1..=height).contains(&y) && (1..=width).contains(&x) {
-                            patch[i][j] = Some(&image[(y - 1) * width + x - 1]);
-                        }
-                    }
-                }
-                for v in 0..lanes::<S>() {
-                    let (scale, shift) = (affine.scale.vectors::<S>()[v], affine.shift.vectors::<S>()[v]);
-                    two_dimensional!(
-                        simd, F::input, T => T,
-                        (i, j) => match patch[i][j] {
-                            Some(pixel) => simd.max_f32s(
-                                zero,
-                                simd.mul_add_e_f32s(pixel.vectors::<S>()[v], scale, shift)
-                            ),
-                            None => zero,
-                        },
-                        value => to[i][j].vectors_mut::<S>()[v] = value
-                    );
-                }
-            }
-        },
-    );
+    pub(super) windows: Vec<[Patch; 4]>,
 }
 
 /// The forward pass of a group of images.
@@ -255,54 +82,6 @@ impl<F> Forward<'_, F> {
             }
         }
     }
-}
-
-/// z = A' M A of a piece's tiles.
-#[inline(always)]
-fn output_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
-    simd: S,
-    geometry: &Geometry,
-    piece: Piece,
-    points: &[Pixel],
-    output: &mut [Pixel],
-) {
-    let (height, width, stride) = (geometry.height, geometry.width, geometry.stride());
-    piece.tiles(
-        geometry.tiles[1],
-        #[inline(always)]
-        |tile, image, row, column| {
-            let mut from: [[&Pixel; T]; T] = [[&Pixel::ZERO; T]; T];
-            for (point, plane) in points.chunks_exact(stride).enumerate() {
-                from[point / T][point % T] = &plane[tile];
-            }
-            let (rows, columns) = ((height - row * M).min(M), (width - column * M).min(M));
-            let start = image * height * width + row * M * width + column * M;
-            let output = &mut output[start..];
-            for v in 0..lanes::<S>() {
-                let mut values = [[simd.splat_f32s(0.0); M]; M];
-                let mut middle = [[simd.splat_f32s(0.0); T]; M];
-                for j in 0..T {
-                    let mut line = [simd.splat_f32s(0.0); T];
-                    for i in 0..T {
-                        line[i] = from[i][j].vectors::<S>()[v];
-                    }
-                    let line = F::output(simd, line);
-                    for i in 0..M {
-                        middle[i][j] = line[i];
-                    }
-                }
-                for i in 0..M {
-                    values[i] = F::output(simd, middle[i]);
-                }
-                for i in 0..rows {
-                    let line = &mut output[i * width..][..columns];
-                    for (pixel, value) in line.iter_mut().zip(values[i]) {
-                        pixel.vectors_mut::<S>()[v] = value;
-                    }
-                }
-            }
-        },
-    );
 }
 
 /// Pools an image and adds up z and its square.
@@ -386,7 +165,7 @@ pub(super) trait Deliver {
         image: usize,
         first_row: usize,
         rows: &[Pixel],
-        scratch: &mut Vec<[super::first_layer::Patch; 4]>,
+        scratch: &mut Vec<[Patch; 4]>,
     );
 }
 
@@ -458,139 +237,6 @@ impl<F, D: Deliver> Backward<'_, F, D> {
             }
         }
     }
-}
-
-/// Y = A dz A' of a piece's tiles.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "the terms of dz")]
-fn slope_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
-    simd: S,
-    geometry: &Geometry,
-    piece: Piece,
-    output: &[Pixel],
-    positions: &[Positions],
-    slopes: &[Pixel],
-    slope: &Slope,
-    points: &mut [Pixel],
-) {
-    let (height, width, stride) = (geometry.height, geometry.width, geometry.stride());
-    let [pooled_rows, pooled_columns] = geometry.pooled;
-    let zero = simd.splat_f32s(0.0);
-    piece.tiles(
-        geometry.tiles[1],
-        #[inline(always)]
-        |tile, image, row, column| {
-            let mut planes = points.chunks_exact_mut(stride);
-            let to: [[&mut Pixel; T]; T] = std::array::from_fn(
-                #[inline(always)]
-                |_| {
-                    std::array::from_fn(
-                        #[inline(always)]
-                        |_| &mut planes.next().expect("a plane for every point")[tile],
-                    )
-                },
-            );
-            let mut places = [[None; M]; M];
-            let mut pools = [[(&Pixel::ZERO, &Positions::ZERO, u32::MAX); M]; M];
-            for i in 0..M {
-                for j in 0..M {
-                    let (y, x) = (row * M + i, column * M + j);
-                    if y < height && x < width {
-                        places[i][j] = Some(&output[(image * height + y) * width + x]);
-                        if y / 2 < pooled_rows && x / 2 < pooled_columns {
-                            let place = (image * pooled_rows + y / 2) * pooled_columns + x / 2;
-                            pools[i][j] = (&slopes[place], &positions[place], (y % 2 * 2 + x % 2) as u32);
-                        }
-                    }
-                }
-            }
-            for v in 0..lanes::<S>() {
-                let g = slope.g.vectors::<S>()[v];
-                let (a, b) = (slope.a.vectors::<S>()[v], slope.b.vectors::<S>()[v]);
-                let mut middle = [[zero; M]; T];
-                for j in 0..M {
-                    let mut line = [zero; M];
-                    for i in 0..M {
-                        if let Some(z) = places[i][j] {
-                            let (slopes, positions, position) = pools[i][j];
-                            let here =
-                                simd.equal_u32s(positions.vectors::<S>()[v], simd.splat_u32s(position));
-                            let slope = simd.select_f32s(here, slopes.vectors::<S>()[v], zero);
-                            let rest = simd.mul_add_e_f32s(b, z.vectors::<S>()[v], a);
-                            line[i] = simd.mul_add_e_f32s(g, slope, rest);
-                        }
-                    }
-                    let line = F::output_adjoint(simd, line);
-                    for i in 0..T {
-                        middle[i][j] = line[i];
-                    }
-                }
-                for i in 0..T {
-                    let line = F::output_adjoint(simd, middle[i]);
-                    for j in 0..T {
-                        to[i][j].vectors_mut::<S>()[v] = line[j];
-                    }
-                }
-            }
-        },
-    );
-}
-
-/// Adds B Y B' of a piece's tiles where they lie.
-#[inline(always)]
-fn overlap_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
-    simd: S,
-    geometry: &Geometry,
-    piece: Piece,
-    points: &[Pixel],
-    overlap: &mut [Pixel],
-    [room, room_columns]: [usize; 2],
-) {
-    let stride = geometry.stride();
-    piece.tiles(
-        geometry.tiles[1],
-        #[inline(always)]
-        |tile, image, row, column| {
-            let mut from: [[&Pixel; T]; T] = [[&Pixel::ZERO; T]; T];
-            for (point, plane) in points.chunks_exact(stride).enumerate() {
-                from[point / T][point % T] = &plane[tile];
-            }
-            let room = &mut overlap[(image - piece.images[0]) * room..][..room];
-            let mut lines = room[(row - piece.rows[0]) * M * room_columns..].chunks_exact_mut(room_columns);
-            let to: [&mut [Pixel; T]; T] = std::array::from_fn(
-                #[inline(always)]
-                |_| {
-                    let line = lines.next().expect("the room has all rows of a tile");
-                    line[column * M..].first_chunk_mut().expect("the room has all columns of a tile")
-                },
-            );
-            // what a tile above or to the left has written is added to, everything else is new
-            if row > 0 && column > 0 {
-                for v in 0..lanes::<S>() {
-                    two_dimensional!(
-                        simd, F::input_adjoint, T => T,
-                        (i, j) => from[i][j].vectors::<S>()[v],
-                        value => {
-                            let place = &mut to[i][j].vectors_mut::<S>()[v];
-                            *place = if i < 2 || j < 2 { simd.add_f32s(*place, value) } else { value };
-                        }
-                    );
-                }
-            } else {
-                for v in 0..lanes::<S>() {
-                    two_dimensional!(
-                        simd, F::input_adjoint, T => T,
-                        (i, j) => from[i][j].vectors::<S>()[v],
-                        value => {
-                            let place = &mut to[i][j].vectors_mut::<S>()[v];
-                            let written = (i < 2 && row > 0) || (j < 2 && column > 0);
-                            *place = if written { simd.add_f32s(*place, value) } else { value };
-                        }
-                    );
-                }
-            }
-        },
-    );
 }
 
 /// Backward through a rectifier, a row of pixels: dy where scale * z + shift > 0, and the sums of dy and dy (z - mean).

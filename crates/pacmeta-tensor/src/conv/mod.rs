@@ -32,10 +32,12 @@ mod body;
 mod fast;
 mod first_layer;
 mod gemm;
+mod geometry;
 mod gram;
 mod pixel;
 pub mod plain;
 mod shape;
+mod tiles;
 mod winograd;
 
 use crate::error::{Result, TensorError};
