@@ -101,8 +101,8 @@ impl ConvShape {
 
     /// Names, shapes and places of the parameters.
     ///
-    /// Block i has `body.block.i.conv.weight` [out, in, 3, 3], `body.block.i.conv.bias` [out],
-    /// `body.block.i.norm.scale` [out] and `body.block.i.norm.shift` [out].
+    /// Block i has `body.block.i.conv.weight` of shape `[out, in, 3, 3]`, and of shape `[out]` `body.block.i.conv.bias`,
+    /// `body.block.i.norm.scale` and `body.block.i.norm.shift`.
     pub fn layout(&self) -> Result<ParameterLayout> {
         let mut builder = ParameterLayout::builder();
         for (block, shape) in self.block_shapes()?.iter().enumerate() {
