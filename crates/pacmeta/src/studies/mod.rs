@@ -7,6 +7,7 @@
 //! * [`grid`]: points of several axes in a stable order.
 //! * [`summary`]: means with standard errors, also of models crossed with tasks.
 //! * [`cross_validation`]: settings chosen on other tasks than they are scored on.
+//! * [`numbers`]: files of numbers beside a page.
 //! * [`sinusoid`]: the paper's regression study.
 //! * [`sweep`]: a grid over anybody's configuration and tasks.
 
@@ -14,6 +15,7 @@ pub mod claims;
 pub mod cross_validation;
 pub mod folder;
 pub mod grid;
+pub mod numbers;
 pub mod record;
 pub mod runner;
 pub mod sinusoid;
@@ -22,6 +24,7 @@ pub mod summary;
 pub mod sweep;
 
 pub use folder::{Session, StoredPlan, StudyFolder};
+pub use numbers::NumbersFile;
 pub use record::{Ending, Records};
 pub use runner::{Failures, Progress, SilentStudy, StudyObserver};
 pub use spec::{Spec, Stop};

@@ -28,4 +28,4 @@ pub use spec::{
     ModelSpec, OBSERVED_TASKS, QUERY, SUPPORT, Setting, SinusoidOutcome, SinusoidSpec, StudyMethod,
     TARGET_TASKS, Variant,
 };
-pub use tables::{NumbersFile, numbers};
+pub use tables::numbers;

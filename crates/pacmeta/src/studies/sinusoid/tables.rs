@@ -5,24 +5,14 @@ use serde_json::{Value, json};
 use super::analysis::{Analysis, MethodPoint};
 use super::claims::claims;
 use super::spec::{OBSERVED_TASKS, SUPPORT, Setting, StudyMethod};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::learners::TargetTemperature;
 use crate::report::{Cell, Column, StudyTable, brief};
+use crate::studies::numbers::{NumbersFile, csv_of, failed};
 use crate::studies::summary::Summary;
 
 /// With fewer effective draws than this, a Monte-Carlo mean of exponentials has no usable standard error.
 const FEWEST_DRAWS: f64 = 10.0;
-
-/// A file of numbers beside the page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NumbersFile {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds.
-    pub what: &'static str,
-    /// Its content.
-    pub content: String,
-}
 
 /// beta/m_i and alpha/beta that the paper's cross-validation chose.
 fn of_paper(method: StudyMethod, examples: usize) -> Option<Setting> {
@@ -279,25 +269,6 @@ pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
     ])
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
-    Error::input("numbers of the study", error.to_string())
-}
-
-/// A CSV file from values; nothing is written for null.
-fn csv_of(header: &[&str], rows: Vec<Vec<Value>>) -> Result<String> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header).map_err(failed)?;
-    for row in rows {
-        let fields = row.iter().map(|value| match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
-        writer.write_record(fields).map_err(failed)?;
-    }
-    String::from_utf8(writer.into_inner().map_err(failed)?).map_err(failed)
-}
-
 fn columns_of(summary: &Summary) -> [Value; 3] {
     [json!(summary.mean), json!(summary.standard_error), json!(summary.observations)]
 }
@@ -354,7 +325,7 @@ fn errors_csv(analysis: &Analysis<'_>) -> Result<String> {
         "coverage95_models",
         "failed_models",
     ];
-    csv_of(&header, rows)
+    csv_of(header, rows)
 }
 
 fn settings_csv(analysis: &Analysis<'_>) -> Result<String> {
@@ -370,7 +341,7 @@ fn settings_csv(analysis: &Analysis<'_>) -> Result<String> {
             }
         }
     }
-    csv_of(&["method", "setting", "examples", "rmse", "rmse_standard_error", "models", "failed_models"], rows)
+    csv_of(["method", "setting", "examples", "rmse", "rmse_standard_error", "models", "failed_models"], rows)
 }
 
 fn bounds_csv(analysis: &Analysis<'_>) -> Result<String> {
@@ -413,7 +384,7 @@ fn bounds_csv(analysis: &Analysis<'_>) -> Result<String> {
         "standard_error",
         "models",
     ];
-    csv_of(&header, rows)
+    csv_of(header, rows)
 }
 
 fn gaps_csv(analysis: &Analysis<'_>) -> Result<String> {
@@ -436,7 +407,7 @@ fn gaps_csv(analysis: &Analysis<'_>) -> Result<String> {
     }
     let header =
         ["examples", "beta_per_example", "lambda", "gap", "standard_error", "effective_draws", "draws"];
-    csv_of(&header, rows)
+    csv_of(header, rows)
 }
 
 fn ablations_csv(analysis: &Analysis<'_>) -> Result<String> {
@@ -465,5 +436,5 @@ fn ablations_csv(analysis: &Analysis<'_>) -> Result<String> {
         "difference_standard_error",
         "pairs",
     ];
-    csv_of(&header, rows.collect())
+    csv_of(header, rows)
 }

@@ -3,26 +3,16 @@
 use serde_json::{Value, json};
 
 use super::analysis::Analysis;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::studies::numbers::{NumbersFile, csv_of, failed};
 use crate::studies::summary::Summary;
-
-/// A file of numbers beside the page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SweepNumbers {
-    /// Its name.
-    pub name: &'static str,
-    /// What it holds.
-    pub what: &'static str,
-    /// Its content.
-    pub content: String,
-}
 
 /// The files of a sweep; without a choice those about it are left out.
 ///
 /// # Errors
 /// Never in practice: everything is written to memory.
-pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<SweepNumbers>> {
-    let file = |name, what, content| SweepNumbers { name, what, content };
+pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
+    let file = |name, what, content| NumbersFile { name, what, content };
     let text = serde_json::to_string_pretty(&conclusions(analysis)).map_err(failed)? + "\n";
     let mut files = vec![
         file("settings.csv", "Every setting with its scores over all scored tasks.", settings_csv(analysis)?),
@@ -55,25 +45,6 @@ pub fn conclusions(analysis: &Analysis<'_>) -> Value {
         "chosen": analysis.chosen,
         "plain_gp": analysis.plain_gp.as_ref().map(floor),
     })
-}
-
-fn failed(problem: impl std::fmt::Display) -> Error {
-    Error::input("numbers of the sweep", problem.to_string())
-}
-
-/// A CSV file from values; nothing is written for null.
-fn csv_of(header: Vec<String>, rows: impl IntoIterator<Item = Vec<Value>>) -> Result<String> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header).map_err(failed)?;
-    for row in rows {
-        let fields = row.iter().map(|value| match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        });
-        writer.write_record(fields).map_err(failed)?;
-    }
-    String::from_utf8(writer.into_inner().map_err(failed)?).map_err(failed)
 }
 
 fn settings_csv(analysis: &Analysis<'_>) -> Result<String> {
@@ -114,5 +85,5 @@ fn tasks_csv(analysis: &Analysis<'_>) -> Result<String> {
             json!(task.plain_gp_log_likelihood),
         ]
     });
-    csv_of(header.map(str::to_owned).into(), rows)
+    csv_of(header, rows)
 }
