@@ -11,6 +11,7 @@ mod inputs;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 mod scores;
+mod study;
 pub(crate) mod sweep;
 mod theorem;
 pub(crate) mod train;

@@ -1,7 +1,6 @@
 //! `pacmeta reproduce`, and what `pacmeta report` does for the folder of a study.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use pacmeta::learners::TargetTemperature;
 use pacmeta::report::{figure_svg, study_page};
@@ -10,16 +9,15 @@ use pacmeta::studies::sinusoid::{
     Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
 };
 use pacmeta::studies::sweep::SweepSpec;
-use pacmeta::studies::{Failures, Records, Session, Spec, StoredPlan, StudyFolder, runner};
+use pacmeta::studies::{Records, Spec, StoredPlan};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::scores::wrapped;
+use super::study::{Manner, run_in};
 use crate::arguments::{PresetName, Reproduce, StudyName};
-use crate::output::{bold, command_line, print, print_json, warn};
-use crate::progress::Verbosity;
-use crate::study_progress::StudyProgress;
+use crate::output::{bold, print, print_json};
 use crate::table::Table;
 
 pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
@@ -46,24 +44,7 @@ fn sinusoid(arguments: &Reproduce) -> Result<()> {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, plan.preset)),
     };
-    // A record that cannot be continued is refused before anything is written.
-    Records::<SinusoidSpec>::read(&out)?;
-    let folder = StudyFolder::open(&out, SinusoidSpec::STUDY, &plan, &command_line())?;
-    let mut records = Records::<SinusoidSpec>::read(&out)?;
-    if records.torn() {
-        warn(&format!("{}: the last line of the record is torn; that model is trained again", out.display()));
-    }
-    let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
-    let failures = if arguments.retry_failed { Failures::Retry } else { Failures::Keep };
-    let start = Instant::now();
-    let progress = StudyProgress::new(verbosity);
-    let outcome = runner::run(&plan.specs(), &mut records, failures, &progress);
-    let models = progress.finished_models();
-    drop(progress);
-    let seconds = start.elapsed().as_secs_f64();
-    let remembered = folder.remember(Session { models, seconds, threads: rayon::current_num_threads() });
-    outcome?;
-    remembered?;
+    run_in(&out, &plan, &plan.specs(), &Manner::new(arguments.quiet, arguments.retry_failed))?;
     show(&out, arguments.json)
 }
 

@@ -1,7 +1,6 @@
 //! `pacmeta sweep`, and what `pacmeta report` does for its folder.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use pacmeta::config::SweepFile;
 use pacmeta::report::study_page;
@@ -9,17 +8,17 @@ use pacmeta::studies::summary::Summary;
 use pacmeta::studies::sweep::{
     Analysis, Chosen, Plan, SweepSpec, conclusions, numbers, prepare, report, train_command,
 };
-use pacmeta::studies::{Failures, Records, Session, Spec, StoredPlan, StudyFolder, runner};
+use pacmeta::studies::{Records, StoredPlan};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::json;
 
 use super::scores::wrapped;
+use super::study::{Manner, run_in};
 use super::train::stem;
 use crate::arguments::Sweep;
-use crate::output::{bold, command_line, print, print_json, remark, warn};
+use crate::output::{bold, print, print_json, remark};
 use crate::progress::Verbosity;
-use crate::study_progress::StudyProgress;
 use crate::table::{Table, number, with_error};
 
 /// Settings that are printed; the files have all.
@@ -34,27 +33,11 @@ pub(crate) fn run(arguments: &Sweep) -> Result<()> {
         Some(out) => out.clone(),
         None => Path::new("runs").join("sweep").join(stem(&arguments.config)?),
     };
-    // A record that cannot be continued is refused before anything is written.
-    Records::<SweepSpec>::read(&out)?;
-    let folder = StudyFolder::open(&out, SweepSpec::STUDY, plan, &command_line())?;
-    let mut records = Records::<SweepSpec>::read(&out)?;
-    if records.torn() {
-        warn(&format!("{}: the last line of the record is torn; that model is trained again", out.display()));
-    }
-    let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
-    if verbosity == Verbosity::Normal {
+    let manner = Manner::new(arguments.quiet, arguments.retry_failed);
+    if manner.verbosity == Verbosity::Normal {
         remark(&scope(plan));
     }
-    let failures = if arguments.retry_failed { Failures::Retry } else { Failures::Keep };
-    let start = Instant::now();
-    let progress = StudyProgress::new(verbosity);
-    let outcome = runner::run(&prepared.specs(), &mut records, failures, &progress);
-    let models = progress.finished_models();
-    drop(progress);
-    let seconds = start.elapsed().as_secs_f64();
-    let remembered = folder.remember(Session { models, seconds, threads: rayon::current_num_threads() });
-    outcome?;
-    remembered?;
+    let records = run_in(&out, plan, &prepared.specs(), &manner)?;
     show(&out, arguments.json)?;
     let analysis = Analysis::new(plan, &records)?;
     if analysis.chosen.is_some() {

@@ -1,0 +1,54 @@
+//! What every command that runs a study does: take the folder, compute what is missing, remember the call.
+
+use std::path::Path;
+use std::time::Instant;
+
+use pacmeta::Result;
+use pacmeta::studies::{Failures, Records, Session, Spec, StudyFolder, runner};
+use serde::Serialize;
+
+use crate::output::{command_line, warn};
+use crate::progress::Verbosity;
+use crate::study_progress::StudyProgress;
+
+/// How a study is run.
+pub(super) struct Manner {
+    pub(super) verbosity: Verbosity,
+    pub(super) failures: Failures,
+}
+
+impl Manner {
+    /// From the options that all studies share.
+    pub(super) fn new(quiet: bool, retry_failed: bool) -> Self {
+        Self {
+            verbosity: if quiet { Verbosity::Quiet } else { Verbosity::Normal },
+            failures: if retry_failed { Failures::Retry } else { Failures::Keep },
+        }
+    }
+}
+
+/// Runs the pieces of a plan in a folder, and gives the record.
+pub(super) fn run_in<S: Spec>(
+    out: &Path,
+    plan: &impl Serialize,
+    specs: &[S],
+    manner: &Manner,
+) -> Result<Records<S>> {
+    // A record that cannot be continued is refused before anything is written.
+    Records::<S>::read(out)?;
+    let folder = StudyFolder::open(out, S::STUDY, plan, &command_line())?;
+    let mut records = Records::read(out)?;
+    if records.torn() {
+        warn(&format!("{}: the last line of the record is torn; that model is trained again", out.display()));
+    }
+    let start = Instant::now();
+    let progress = StudyProgress::new(manner.verbosity);
+    let outcome = runner::run(specs, &mut records, manner.failures, &progress);
+    let models = progress.finished_models();
+    drop(progress);
+    let seconds = start.elapsed().as_secs_f64();
+    let remembered = folder.remember(Session { models, seconds, threads: rayon::current_num_threads() });
+    outcome?;
+    remembered?;
+    Ok(records)
+}
