@@ -4,6 +4,8 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
+use crate::simd::vectors::Vectors;
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -13,6 +15,7 @@ mod sealed {
 /// A floating-point number that arrays can hold: `f32` or `f64`.
 pub trait Element:
     sealed::Sealed
+    + Vectors
     + Copy
     + Debug
     + Display
