@@ -71,6 +71,16 @@ pub enum Error {
         /// What is not finite.
         quantity: String,
     },
+    /// The inner steps of a head led to a number that is not finite.
+    #[error("{method}: {}", diverged_head(*step, *rate))]
+    HeadDiverged {
+        /// The method.
+        method: &'static str,
+        /// The inner step that led to it; 0 if it was there before.
+        step: usize,
+        /// The inner rate.
+        rate: f64,
+    },
     /// No candidate for the temperatures could be trained and scored.
     #[error(
         "every candidate for the temperatures failed, the first with: {reason}; give other candidates in [search], lower \
@@ -116,6 +126,16 @@ pub enum Error {
     /// A bound was refused.
     #[error(transparent)]
     Bound(#[from] pacmeta_bounds::BoundError),
+}
+
+fn diverged_head(step: usize, rate: f64) -> String {
+    match step {
+        0 => "the head or its features are not finite before the first inner step; lower `training.rate`"
+            .to_owned(),
+        step => format!(
+            "the head is not finite after inner step {step} at rate {rate}; lower `inner.rate` or the temperatures"
+        ),
+    }
 }
 
 /// Where an input is wrong, and how.

@@ -3,6 +3,7 @@
 mod adapted;
 pub(crate) mod flat;
 pub mod gibbs_gp;
+pub mod head;
 pub mod lbfgs;
 mod proximal;
 pub mod squared_loss;

@@ -8,6 +8,7 @@ mod after_steps;
 mod batch;
 mod fomaml;
 mod gp_batch;
+pub mod heads;
 mod maml;
 mod multitask;
 mod pacmaml;
