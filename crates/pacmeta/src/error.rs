@@ -114,6 +114,14 @@ pub enum Error {
         /// All trials.
         trials: usize,
     },
+    /// The user interrupted the decoding of pictures; nothing of it was kept.
+    #[error("interrupted after decoding {done} of {total} pictures; the same command decodes them anew")]
+    DecodingInterrupted {
+        /// Decoded pictures.
+        done: usize,
+        /// All pictures.
+        total: usize,
+    },
     /// A sweep is finished, and every one of its settings has a failed model.
     #[error("no setting can be chosen, since each has a failed model; the first: {reason}")]
     NothingToChoose {
@@ -187,7 +195,10 @@ impl Error {
     pub fn is_interruption(&self) -> bool {
         matches!(
             self,
-            Self::Interrupted { .. } | Self::SearchInterrupted { .. } | Self::StudyInterrupted { .. }
+            Self::Interrupted { .. }
+                | Self::SearchInterrupted { .. }
+                | Self::StudyInterrupted { .. }
+                | Self::DecodingInterrupted { .. }
         )
     }
 

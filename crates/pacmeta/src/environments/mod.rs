@@ -2,7 +2,8 @@
 //!
 //! An [`Environment`] is a distribution over tasks: first a function is drawn (the paper's data distribution D), then
 //! examples of it (the paper's S). The two draws have keys of their own, so further examples of the *same* function can
-//! be had at any time. [`table`] reads tasks that somebody measured instead.
+//! be had at any time. [`table`] reads tasks that somebody measured instead, and `images` (a
+//! cargo feature) makes few-shot tasks of pictures.
 //!
 //! ```
 //! use pacmeta::environments::{Environment, Sinusoid, observed_tasks};
@@ -21,6 +22,8 @@
 
 mod cauchy;
 mod gp_draws;
+#[cfg(feature = "images")]
+pub mod images;
 mod sinusoid;
 pub mod table;
 

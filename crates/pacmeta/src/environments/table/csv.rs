@@ -1,6 +1,6 @@
 //! Tasks, supports and queries in CSV.
 
-mod reader;
+pub(crate) mod reader;
 
 use std::collections::{HashMap, HashSet};
 

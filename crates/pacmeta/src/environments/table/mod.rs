@@ -23,7 +23,7 @@
 //! # Ok::<(), pacmeta::Error>(())
 //! ```
 
-mod csv;
+pub(crate) mod csv;
 mod export;
 mod json;
 mod predictions;

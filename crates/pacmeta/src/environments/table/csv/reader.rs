@@ -6,22 +6,22 @@ use super::super::{counted, did_you_mean, line_ends, listed, quoted, repeated, t
 use crate::error::{Error, Result};
 
 /// A CSV file being read.
-pub(super) struct Table<'a> {
-    pub(super) origin: &'a str,
+pub(crate) struct Table<'a> {
+    pub(crate) origin: &'a str,
     bytes: &'a [u8],
     reader: Reader<&'a [u8]>,
-    pub(super) header: Vec<String>,
-    pub(super) header_line: usize,
+    pub(crate) header: Vec<String>,
+    pub(crate) header_line: usize,
     /// The fields of the row read last.
-    pub(super) fields: StringRecord,
+    pub(crate) fields: StringRecord,
     /// The line on which that row starts, counted from 1, and its place in the bytes.
-    line: usize,
+    pub(crate) line: usize,
     offset: usize,
 }
 
 impl<'a> Table<'a> {
     /// Reads the header.
-    pub(super) fn open(origin: &'a str, bytes: &'a [u8]) -> Result<Self> {
+    pub(crate) fn open(origin: &'a str, bytes: &'a [u8]) -> Result<Self> {
         let bytes = text(origin, bytes)?.as_bytes();
         // Lengths are checked here rather than by the reader, whose messages do not know the file.
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
@@ -54,7 +54,7 @@ impl<'a> Table<'a> {
     }
 
     /// Goes to the next row, which has as many fields as the header; false if there is none.
-    pub(super) fn next(&mut self) -> Result<bool> {
+    pub(crate) fn next(&mut self) -> Result<bool> {
         if !self.read()? {
             return Ok(false);
         }
@@ -93,7 +93,7 @@ impl<'a> Table<'a> {
     }
 
     /// The index of a column.
-    pub(super) fn column(&self, name: &str, remedy: &str) -> Result<usize> {
+    pub(crate) fn column(&self, name: &str, remedy: &str) -> Result<usize> {
         if let Some(column) = self.header.iter().position(|found| found == name.trim() && !found.is_empty()) {
             return Ok(column);
         }
@@ -118,13 +118,13 @@ impl<'a> Table<'a> {
     }
 
     /// The columns that a prior was trained on.
-    pub(super) fn features_of_prior(&self, names: &[String]) -> Result<Vec<usize>> {
+    pub(crate) fn features_of_prior(&self, names: &[String]) -> Result<Vec<usize>> {
         let remedy = "the prior was trained on this feature; add it or rename a column";
         names.iter().map(|name| self.column(name, remedy)).collect()
     }
 
     /// The finite number in a field of the row.
-    pub(super) fn number(&self, column: usize, remedy: &str) -> Result<f64> {
+    pub(crate) fn number(&self, column: usize, remedy: &str) -> Result<f64> {
         let field = self.fields[column].trim();
         if field.is_empty() {
             let message = "the value is missing; fill it in or remove the row";
@@ -152,7 +152,7 @@ impl<'a> Table<'a> {
     }
 
     /// An error about a field of the row.
-    pub(super) fn wrong(&self, column: usize, message: &str) -> Error {
+    pub(crate) fn wrong(&self, column: usize, message: &str) -> Error {
         let column = match self.header.get(column) {
             Some(name) if !name.is_empty() => quoted(name),
             _ => (column + 1).to_string(),
@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
         Error::input_at(self.origin, format!("line {}, column {column}", self.line), message)
     }
 
-    pub(super) fn no_rows(&self) -> Error {
+    pub(crate) fn no_rows(&self) -> Error {
         Error::input(self.origin, "there is no row after the header; expected one example a line")
     }
 }

@@ -1,0 +1,214 @@
+//! From the bytes of a picture file to pixels of one shape: side x side x channels, rows first, then columns, then
+//! channels, one byte each.
+//!
+//! Pictures of another size are stretched to the square (Lanczos filter of three lobes, wide enough when shrinking),
+//! colours become grey by their luminance, grey is repeated in three channels, transparent pixels are laid on white, and
+//! the orientation that a camera noted is followed. How many pictures were changed is counted, so that people can be told.
+
+use std::io::Cursor;
+
+use image::imageops::{self, FilterType};
+use image::metadata::Orientation;
+use image::{ColorType, DynamicImage, GrayImage, ImageDecoder, ImageError, ImageReader, Limits, RgbImage};
+
+use super::jpeg;
+use crate::error::{Error, Result};
+
+/// Pictures that are wider or higher are refused.
+pub const MAX_DIMENSION: u32 = 16_384;
+
+/// A decoder may use this much memory, its output included.
+const MAX_MEMORY: u64 = 512 << 20;
+
+/// The channels of a pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channels {
+    /// One channel, black to white.
+    Grey,
+    /// Three channels: red, green and blue.
+    Colour,
+}
+
+impl Channels {
+    /// The number of channels.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Grey => 1,
+            Self::Colour => 3,
+        }
+    }
+
+    /// The channels of this number: 1 or 3.
+    pub fn from_count(count: usize) -> Option<Self> {
+        match count {
+            1 => Some(Self::Grey),
+            3 => Some(Self::Colour),
+            _ => None,
+        }
+    }
+}
+
+/// The shape that every picture of a set is brought to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PictureShape {
+    /// The number of rows, and of columns.
+    pub side: usize,
+    /// The channels of a pixel.
+    pub channels: Channels,
+}
+
+impl PictureShape {
+    /// The largest side; beyond it a set would not fit any memory.
+    pub const MAX_SIDE: usize = 2_048;
+
+    /// The number of bytes of a picture.
+    pub fn bytes(&self) -> usize {
+        self.side * self.side * self.channels.count()
+    }
+
+    /// Refuses a side that no picture can have.
+    ///
+    /// # Errors
+    /// When it is 0 or larger than [`MAX_SIDE`](Self::MAX_SIDE).
+    pub fn check(&self) -> Result<()> {
+        if (1..=Self::MAX_SIDE).contains(&self.side) {
+            return Ok(());
+        }
+        let message = format!("expected 1 to {} pixels, found {}", Self::MAX_SIDE, self.side);
+        Err(Error::config("data.side", message))
+    }
+}
+
+/// How many pictures had another shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Pictures of another size.
+    pub resized: u64,
+    /// Pictures with other channels (grey for colour, colour for grey, or transparency).
+    pub converted: u64,
+}
+
+impl std::ops::AddAssign for Changes {
+    fn add_assign(&mut self, other: Self) {
+        self.resized += other.resized;
+        self.converted += other.converted;
+    }
+}
+
+/// Decodes a PNG, JPEG or WebP picture; `origin` is its name in messages.
+///
+/// # Errors
+/// When the bytes are of another format, damaged or cut short, or the picture is larger than 16384 x 16384 pixels or
+/// half a gigabyte.
+///
+/// ```
+/// use pacmeta::environments::images::{Channels, PictureShape, decode_picture};
+///
+/// let shape = PictureShape { side: 2, channels: Channels::Grey };
+/// let problem = decode_picture("cat.png", b"miaow", shape).unwrap_err().to_string();
+/// assert!(problem.starts_with("cat.png: is not a PNG, JPEG or WebP picture"));
+/// ```
+pub fn decode_picture(origin: &str, bytes: &[u8], shape: PictureShape) -> Result<(Vec<u8>, Changes)> {
+    shape.check()?;
+    let mut pixels = vec![0; shape.bytes()];
+    let changes = decode_into(origin, bytes, shape, &mut pixels)?;
+    Ok((pixels, changes))
+}
+
+/// Decodes into `pixels`, which has the size of the shape.
+pub(super) fn decode_into(
+    origin: &str,
+    bytes: &[u8],
+    shape: PictureShape,
+    pixels: &mut [u8],
+) -> Result<Changes> {
+    let picture = decode_whole(bytes).map_err(|message| Error::input(origin, message))?;
+    let resized = (picture.width() as usize, picture.height() as usize) != (shape.side, shape.side);
+    let side = shape.side as u32;
+    let converted = match shape.channels {
+        Channels::Grey => {
+            let converted = !matches!(picture.color(), ColorType::L8 | ColorType::L16);
+            let grey = grey_on_white(picture);
+            let grey = if resized { imageops::resize(&grey, side, side, FilterType::Lanczos3) } else { grey };
+            pixels.copy_from_slice(grey.as_raw());
+            converted
+        }
+        Channels::Colour => {
+            let converted = !matches!(picture.color(), ColorType::Rgb8 | ColorType::Rgb16);
+            let colour = colour_on_white(picture);
+            let colour =
+                if resized { imageops::resize(&colour, side, side, FilterType::Lanczos3) } else { colour };
+            pixels.copy_from_slice(colour.as_raw());
+            converted
+        }
+    };
+    Ok(Changes { resized: u64::from(resized), converted: u64::from(converted) })
+}
+
+/// The picture as it is in the file, turned upright.
+fn decode_whole(bytes: &[u8]) -> std::result::Result<DynamicImage, String> {
+    let mut reader = ImageReader::new(Cursor::new(bytes));
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_DIMENSION);
+    limits.max_image_height = Some(MAX_DIMENSION);
+    limits.max_alloc = Some(MAX_MEMORY);
+    reader.limits(limits);
+    let reader = reader.with_guessed_format().map_err(|problem| problem.to_string())?;
+    if reader.format() == Some(image::ImageFormat::Jpeg) && !jpeg::is_whole(bytes) {
+        // The decoder fills what is missing with grey and says nothing.
+        return Err("the picture is cut short or damaged; fetch it again or remove it".into());
+    }
+    let mut decoder = reader.into_decoder().map_err(explain)?;
+    if decoder.total_bytes() > MAX_MEMORY {
+        return Err(too_large());
+    }
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(explain)?;
+    picture.apply_orientation(orientation);
+    if picture.width() == 0 || picture.height() == 0 {
+        return Err("the picture has no pixels".into());
+    }
+    Ok(picture)
+}
+
+fn explain(problem: ImageError) -> String {
+    match problem {
+        ImageError::Limits(_) => too_large(),
+        ImageError::Unsupported(_) => {
+            "is not a PNG, JPEG or WebP picture, whatever its name; convert or remove it".into()
+        }
+        other => format!("the picture is damaged or cut short ({other}); fetch it again or remove it"),
+    }
+}
+
+fn too_large() -> String {
+    format!(
+        "the picture is too large; at most {MAX_DIMENSION} x {MAX_DIMENSION} pixels and {} MiB are decoded; shrink it",
+        MAX_MEMORY >> 20
+    )
+}
+
+/// `value` laid on white with this opacity, rounded.
+fn on_white(value: u8, opacity: u8) -> u8 {
+    let (value, opacity) = (u32::from(value), u32::from(opacity));
+    ((value * opacity + 255 * (255 - opacity) + 127) / 255) as u8
+}
+
+fn colour_on_white(picture: DynamicImage) -> RgbImage {
+    if !picture.has_alpha() {
+        return picture.into_rgb8();
+    }
+    let (width, height) = (picture.width(), picture.height());
+    let transparent = picture.into_rgba8();
+    RgbImage::from_fn(width, height, |column, row| {
+        let [red, green, blue, opacity] = transparent.get_pixel(column, row).0;
+        image::Rgb([red, green, blue].map(|value| on_white(value, opacity)))
+    })
+}
+
+fn grey_on_white(picture: DynamicImage) -> GrayImage {
+    if !picture.has_alpha() {
+        return picture.into_luma8();
+    }
+    DynamicImage::ImageRgb8(colour_on_white(picture)).into_luma8()
+}

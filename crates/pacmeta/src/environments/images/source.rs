@@ -1,0 +1,298 @@
+//! Where pictures lie: in folders, in a zip file, or in zip files in folders.
+//!
+//! A zip file stands for a folder of its name without the ending, so the three cases are one: every folder that
+//! directly holds pictures is a class, named by its path from the place that was asked for. A zip file that is asked
+//! for itself is the root, and its own name is not part of its classes' names. Everything is sorted by name, so the
+//! order depends neither on the file system nor on how a zip file was packed.
+//!
+//! Nothing is unpacked to disk. Names that lead out of the folder, links, pictures that occur twice and entries that
+//! are larger than they say are refused.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use zip::read::{ZipArchive, ZipArchiveMetadata, ZipReadOptions};
+
+use super::walk;
+use crate::environments::table::{counted, quoted};
+use crate::error::{Error, Result};
+use crate::training::files::read_bounded;
+
+/// A picture file may have this many bytes; a photograph of 100 megapixels has fewer.
+pub(super) const MAX_FILE_BYTES: u64 = 128 << 20;
+
+/// The endings of pictures, in lower case.
+pub(super) const ENDINGS: [&str; 4] = ["png", "jpg", "jpeg", "webp"];
+
+/// What tells that a file is still the same without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stamp {
+    /// The checksum that a zip file keeps.
+    Crc32(u32),
+    /// When a loose file was written last, in nanoseconds since 1970.
+    Modified(i128),
+}
+
+/// Where the bytes of a picture are.
+#[derive(Debug, Clone)]
+enum Place {
+    Loose(PathBuf),
+    Entry { archive: usize, entry: usize },
+}
+
+/// A picture that was found, but not read.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// The folder, `/` between its parts; empty at the root.
+    pub(super) class: String,
+    /// The file name.
+    pub(super) name: String,
+    /// The number of bytes.
+    pub(super) length: u64,
+    pub(super) stamp: Stamp,
+    place: Place,
+}
+
+impl Found {
+    /// Folder and file name.
+    pub(super) fn path(&self) -> String {
+        if self.class.is_empty() { self.name.clone() } else { format!("{}/{}", self.class, self.name) }
+    }
+
+    /// The file name without its ending.
+    pub(super) fn stem(&self) -> &str {
+        stem(&self.name)
+    }
+}
+
+/// A zip file whose directory is known.
+#[derive(Debug)]
+struct Archive {
+    path: PathBuf,
+    directory: Arc<ZipArchiveMetadata>,
+}
+
+/// All pictures of a folder or zip file, sorted by class and name.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) root: PathBuf,
+    pub(super) pictures: Vec<Found>,
+    archives: Vec<Archive>,
+}
+
+/// Zip files that a thread has open.
+#[derive(Debug, Default)]
+pub(super) struct OpenFile(Option<(usize, File)>);
+
+impl Listing {
+    /// Looks for pictures in a folder or a zip file.
+    pub(super) fn find(root: &Path) -> Result<Self> {
+        let mut listing = Self { root: root.to_path_buf(), pictures: Vec::new(), archives: Vec::new() };
+        let kind = fs::metadata(root).map_err(|source| Error::io("read", root, source))?;
+        if kind.is_dir() {
+            walk::folder(root, &mut listing)?;
+        } else if ending(&root.to_string_lossy()) == "zip" {
+            listing.add_archive(root, "")?;
+        } else {
+            let message =
+                "expected a folder of pictures, a folder of zip files, or a zip file (ending `.zip`)";
+            return Err(Error::input(root.display(), message));
+        }
+        listing.pictures.sort_by(|a, b| (&a.class, &a.name).cmp(&(&b.class, &b.name)));
+        let twice = listing
+            .pictures
+            .windows(2)
+            .find(|two| two[0].class == two[1].class && two[0].name == two[1].name);
+        if let Some([first, second]) = twice {
+            let (first, second) = (listing.describe(first), listing.describe(second));
+            let message = format!(
+                "one picture of one class is there twice, as {first} and as {second}; remove or rename one (a zip file \
+                 counts as a folder of its name)"
+            );
+            return Err(Error::input(root.display(), message));
+        }
+        if listing.pictures.is_empty() {
+            let archives = match listing.archives.len() {
+                0 => String::new(),
+                count => format!(" and {}", counted(count, "zip file")),
+            };
+            let message = format!(
+                "there is no picture; looked for files that end in {} in all folders{archives}; give each class a folder \
+                 (or a zip file) of pictures",
+                ENDINGS.map(|ending| format!(".{ending}")).join(", ")
+            );
+            return Err(Error::input(root.display(), message));
+        }
+        Ok(listing)
+    }
+
+    /// Adds a loose file, if it is a picture.
+    pub(super) fn add_file(&mut self, path: &Path, class: &str, name: &str) -> Result<()> {
+        if !is_picture(name) {
+            return Ok(());
+        }
+        let metadata = fs::metadata(path).map_err(|source| Error::io("read", path, source))?;
+        let modified = metadata.modified().map_err(|source| Error::io("read", path, source))?;
+        let nanoseconds = match modified.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_nanos() as i128,
+            Err(before) => -(before.duration().as_nanos() as i128),
+        };
+        self.pictures.push(Found {
+            class: class.to_owned(),
+            name: name.to_owned(),
+            length: metadata.len(),
+            stamp: Stamp::Modified(nanoseconds),
+            place: Place::Loose(path.to_path_buf()),
+        });
+        Ok(())
+    }
+
+    /// Adds the pictures of a zip file, whose root is the folder `class`.
+    pub(super) fn add_archive(&mut self, path: &Path, class: &str) -> Result<()> {
+        let file = File::open(path).map_err(|source| Error::io("read", path, source))?;
+        let unreadable = |problem: zip::result::ZipError| {
+            Error::input(
+                path.display(),
+                format!("the zip file cannot be read ({problem}); is it whole? Fetch it again"),
+            )
+        };
+        let directory = ZipArchive::new(file).map_err(unreadable)?.metadata();
+        if directory.has_duplicate_names() {
+            return Err(Error::input(
+                path.display(),
+                "two entries have the same name; pack the zip file again",
+            ));
+        }
+        let archive = self.archives.len();
+        for index in 0..directory.len() {
+            let entry = directory.entry(index).map_err(unreadable)?;
+            let full = entry.name().map_err(unreadable)?;
+            let wrong =
+                |message: &str| Error::input_at(path.display(), format!("entry {}", quoted(&full)), message);
+            let parts = parts_inside(&full).map_err(wrong)?;
+            let Some((&name, folders)) = parts.split_last() else { continue };
+            let hidden = folders.iter().any(|part| is_hidden(part));
+            if entry.is_dir() || hidden || !is_picture(name) {
+                continue;
+            }
+            if entry.is_symlink() {
+                return Err(wrong("is a link; pack the zip file again with the pictures themselves"));
+            }
+            if entry.encrypted() {
+                return Err(wrong("is encrypted; pack the zip file again without a password"));
+            }
+            if entry.size() > MAX_FILE_BYTES {
+                return Err(wrong(&too_long(entry.size())));
+            }
+            let mut class = class.to_owned();
+            for folder in folders {
+                class = join(&class, folder);
+            }
+            self.pictures.push(Found {
+                class,
+                name: name.to_owned(),
+                length: entry.size(),
+                stamp: Stamp::Crc32(entry.crc32()),
+                place: Place::Entry { archive, entry: index },
+            });
+        }
+        self.archives.push(Archive { path: path.to_path_buf(), directory });
+        Ok(())
+    }
+
+    /// The bytes of a picture. `open` keeps a zip file open from one call to the next.
+    pub(super) fn read(&self, picture: &Found, open: &mut OpenFile) -> Result<Vec<u8>> {
+        let (archive, index) = match &picture.place {
+            Place::Loose(path) => return read_bounded(path, MAX_FILE_BYTES),
+            Place::Entry { archive, entry } => (*archive, *entry),
+        };
+        let Archive { path, directory } = &self.archives[archive];
+        let file = match &mut open.0 {
+            Some((number, file)) if *number == archive => file,
+            other => {
+                let file = File::open(path).map_err(|source| Error::io("read", path, source))?;
+                &mut other.insert((archive, file)).1
+            }
+        };
+        let wrong = |message: String| Error::input(self.describe(picture), message);
+        let damaged = |problem: &dyn std::fmt::Display| wrong(format!("cannot be unpacked ({problem})"));
+        let entry = directory.entry(index).map_err(|problem| damaged(&problem))?;
+        let reader = entry.with_reader(file, ZipReadOptions::new()).map_err(|problem| damaged(&problem))?;
+        let mut bytes = Vec::new();
+        // One byte more than stated tells an entry that unpacks to more than it says.
+        reader.take(picture.length + 1).read_to_end(&mut bytes).map_err(|problem| damaged(&problem))?;
+        if bytes.len() as u64 != picture.length {
+            let message = "does not have the number of bytes that the zip file states for it";
+            return Err(wrong(message.to_owned()));
+        }
+        Ok(bytes)
+    }
+
+    /// The file, and the entry inside it, for messages.
+    pub(super) fn describe(&self, picture: &Found) -> String {
+        match &picture.place {
+            Place::Loose(path) => path.display().to_string(),
+            Place::Entry { archive, entry } => {
+                let Archive { path, directory } = &self.archives[*archive];
+                let entry = directory.entry(*entry).ok();
+                let name = entry.as_ref().and_then(|entry| entry.name().ok());
+                format!("{}, entry {}", path.display(), quoted_whole(name.as_deref().unwrap_or("?")))
+            }
+        }
+    }
+}
+
+pub(super) fn too_long(length: u64) -> String {
+    format!("has {length} bytes; a picture may have at most {MAX_FILE_BYTES}")
+}
+
+/// Names of files are told in full, for they are looked for; only control characters are made visible.
+pub(super) fn quoted_whole(name: &str) -> String {
+    format!("`{}`", name.escape_debug())
+}
+
+/// A folder inside a folder.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The parts of an entry's name, which must stay inside the zip file.
+fn parts_inside(name: &str) -> std::result::Result<Vec<&str>, &'static str> {
+    let drive = name.as_bytes().get(1) == Some(&b':');
+    if name.starts_with(['/', '\\']) || drive {
+        return Err("has an absolute path; pack the zip file again with names relative to one folder");
+    }
+    if name.contains('\0') {
+        return Err("has a NUL character in its name; pack the zip file again");
+    }
+    // Some packers write Windows' separators against the standard.
+    let parts: Vec<&str> = name.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.contains(&"..") {
+        return Err(
+            "leads out of the zip file by `..`; pack the zip file again with names relative to one folder",
+        );
+    }
+    Ok(parts)
+}
+
+/// The ending of a file name in lower case, without the point; empty if there is none.
+pub(super) fn ending(name: &str) -> String {
+    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default()
+}
+
+/// A file name without its ending.
+pub(super) fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+/// Files and folders that people do not see and did not make.
+pub(super) fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') || name == "__MACOSX"
+}
+
+pub(super) fn is_picture(name: &str) -> bool {
+    !is_hidden(name) && ENDINGS.contains(&ending(name).as_str())
+}

@@ -1,0 +1,6 @@
+//! One file a subject: places and bytes of pictures, split files, sets opened as a whole, drawing, the real benchmarks.
+
+mod benchmarks;
+mod drawing;
+
+use super::*;
