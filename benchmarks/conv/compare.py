@@ -1,4 +1,4 @@
-"""Time the Conv4 body of `pacmeta-tensor` and of PyTorch in turn, and print the ratios.
+"""Time the Conv4 body of pacmeta and of PyTorch in turn, and print the ratios.
 
     python benchmarks/conv/compare.py [--rounds 3]
 
@@ -25,14 +25,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
-    build = ["cargo", "build", "--quiet", "--release", "-p", "pacmeta-tensor", "--example", "conv4"]
-    subprocess.run(build, cwd=ROOT, check=True)
-    binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "examples" / "conv4"
+    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "pacmeta-cli"], cwd=ROOT, check=True)
+    binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "pacmeta"
     script = ROOT / "benchmarks" / "conv" / "torch_conv4.py"
     for images, threads in SETTINGS:
         ours, theirs = [], []
         for _ in range(rounds):
-            ours.append(line([str(binary), str(images), str(threads)]))
+            ours.append(
+                line([str(binary), "bench", "conv4", "--images", str(images), "--threads", str(threads), "--json"])
+            )
             theirs.append(
                 line(
                     [sys.executable, str(script), "--images", str(images), "--threads", str(threads)]
@@ -40,9 +41,12 @@ def main() -> None:
                 )
             )
         text = f"{images:3d} images, {threads} thread(s):"
-        for key, name in (("min_ms", "clock"), ("cpu_min_ms", "processor")):
-            if ours[0][key] is not None and theirs[0][key] is not None:
-                us, them = (min(run[key] for run in runs) for runs in (ours, theirs))
+        for our_key, key, name in (
+            ("fastest_milliseconds", "min_ms", "clock"),
+            ("processor_milliseconds", "cpu_min_ms", "processor"),
+        ):
+            if ours[0][our_key] is not None and theirs[0][key] is not None:
+                us, them = min(run[our_key] for run in ours), min(run[key] for run in theirs)
                 text += f"  {name} {us:.1f} ms against {them:.1f} ms, ratio {them / us:.1f}"
         print(text, flush=True)
 

@@ -2,8 +2,8 @@
 
     python benchmarks/conv/torch_conv4.py --images 80 --threads 1
 
-Prints one line of JSON: the median and the minimum of the repeats in milliseconds. The work is that of the example `conv4`
-of `pacmeta-tensor`: gradients of all parameters given the gradient at the features, none at the images.
+Prints one line of JSON: the median and the minimum of the repeats in milliseconds. The work is that of
+`pacmeta bench conv4`: gradients of all parameters given the gradient at the features, none at the images.
 """
 
 import argparse

@@ -449,6 +449,7 @@ pub(crate) struct Bench {
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchWhat {
     Gp(BenchGp),
+    Conv4(BenchConv4),
 }
 
 /// One meta-iteration with the Gaussian-process base learner, in the paper's setting
@@ -461,6 +462,18 @@ pub(crate) struct BenchGp {
     /// Examples of each task
     #[arg(long, value_name = "M", default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=2000))]
     pub(crate) examples: u32,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forward and backward of the convolutional body for 84 x 84 pictures
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pacmeta bench conv4 --images 80 --threads 1 --json")]
+pub(crate) struct BenchConv4 {
+    /// Pictures in the batch
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) images: u32,
     /// Print results as JSON
     #[arg(long)]
     pub(crate) json: bool,

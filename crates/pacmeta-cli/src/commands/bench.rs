@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pacmeta::Result;
-use pacmeta::benchmark::time_gp;
+use pacmeta::benchmark::{time_conv4, time_gp};
 
-use crate::arguments::{Bench, BenchGp, BenchWhat, ObjectiveName};
+use crate::arguments::{Bench, BenchConv4, BenchGp, BenchWhat, ObjectiveName};
 use crate::output::{print, print_json};
 
 /// How long a measurement takes.
@@ -14,6 +14,7 @@ const BUDGET: Duration = Duration::from_secs(2);
 pub(crate) fn run(arguments: &Bench) -> Result<()> {
     match &arguments.what {
         BenchWhat::Gp(arguments) => gp(arguments),
+        BenchWhat::Conv4(arguments) => conv4(arguments),
     }
 }
 
@@ -33,6 +34,26 @@ fn gp(arguments: &BenchGp) -> Result<()> {
         timing.repeats,
         timing.iterations,
         timing.fastest_microseconds,
+        timing.instructions
+    ))
+}
+
+fn conv4(arguments: &BenchConv4) -> Result<()> {
+    let timing = time_conv4(arguments.images as usize, BUDGET)?;
+    if arguments.json {
+        return print_json(&timing);
+    }
+    print(&format!(
+        "Conv4, {} images, {} threads: {:.1} ms forward and backward (median of {} repeats; fastest {:.1} ms, of which {:.1} ms \
+         forward), {:.0} GFLOP/s counted as a direct convolution; these threads reach {:.0} GFLOP/s of multiply-adds, {}\n",
+        timing.images,
+        timing.threads,
+        timing.milliseconds,
+        timing.repeats,
+        timing.fastest_milliseconds,
+        timing.fastest_forward_milliseconds,
+        timing.gflops,
+        timing.peak_gflops,
         timing.instructions
     ))
 }

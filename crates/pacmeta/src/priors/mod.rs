@@ -1,8 +1,10 @@
 //! What is meta-learned: priors over hypotheses, as flat parameter vectors with names.
 
+pub mod convolution;
 pub mod gaussian_process;
 pub mod network;
 
+pub use convolution::{ConvolutionSpec, Downsampling};
 pub use gaussian_process::{GaussianProcess, GaussianProcessSpec, Kernel};
 pub use network::NetworkSpec;
 
