@@ -21,8 +21,11 @@
 //! # Ok::<(), pacmeta::Error>(())
 //! ```
 
+mod any;
 mod bound;
 mod data;
+#[cfg(feature = "images")]
+pub mod images;
 mod method;
 mod prior;
 mod section;
@@ -33,8 +36,11 @@ mod temperature;
 mod tests;
 mod training;
 
+pub use any::AnyConfig;
 pub use bound::{Assumption, BoundConfig};
 pub use data::{DataConfig, DataSource, HeldOut, SyntheticData, SyntheticEnvironment, TableData};
+#[cfg(feature = "images")]
+pub use images::ImageConfig;
 pub use method::{HyperPriorConfig, InnerOptimiser, MethodConfig, MethodKind, ProximalConfig, SubsetConfig};
 pub use prior::{KernelConfig, PriorConfig};
 pub use sweep::{ResolvedPoint, SweepConfig, SweepFile, SweepMetric};
@@ -107,19 +113,7 @@ impl Config {
     /// # Errors
     /// When the file cannot be read or is not UTF-8, or as for [`Config::parse`].
     pub fn read(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Self> {
-        let path = path.as_ref();
-        let origin = path.display().to_string();
-        let text = source::decode(&origin, &read_bounded(path, MAX_BYTES)?)?;
-        Self::parse(&origin, &text, overrides).map_err(|error| match error {
-            Error::Config { key, message } if !overrides.iter().any(|(set, _)| *set == key) => {
-                let place = match source::line_of(&text, &key) {
-                    Some(line) => format!("line {line}, key `{key}`"),
-                    None => format!("key `{key}`"),
-                };
-                Error::input_at(&origin, place, message)
-            }
-            other => other,
-        })
+        read_file(path.as_ref(), overrides, Self::parse)
     }
 
     /// The defaults of a method, on the sinusoid environment.
@@ -180,14 +174,7 @@ impl Config {
 
     /// The configuration with every key that has an effect, in a fixed order. Reading it gives the same again.
     pub fn to_toml(&self) -> String {
-        let mut text = format!("seed = {}\n", self.seed);
-        for (section, entries) in self.sections() {
-            let _ = write!(text, "\n[{section}]\n"); // writing to a string does not fail
-            for (key, value) in entries {
-                let _ = writeln!(text, "{key} = {value}");
-            }
-        }
-        text
+        write_toml(self.seed, self.sections())
     }
 
     /// The method with its temperatures, once they are numbers: beta for methods that have one (see
@@ -227,6 +214,38 @@ impl Config {
             }
         })
     }
+}
+
+/// Reads a file with a parser of texts, and names the line of a key that is wrong.
+fn read_file<T>(
+    path: &Path,
+    overrides: &[(String, String)],
+    parse: impl FnOnce(&str, &str, &[(String, String)]) -> Result<T>,
+) -> Result<T> {
+    let origin = path.display().to_string();
+    let text = source::decode(&origin, &read_bounded(path, MAX_BYTES)?)?;
+    parse(&origin, &text, overrides).map_err(|error| match error {
+        Error::Config { key, message } if !overrides.iter().any(|(set, _)| *set == key) => {
+            let place = match source::line_of(&text, &key) {
+                Some(line) => format!("line {line}, key `{key}`"),
+                None => format!("key `{key}`"),
+            };
+            Error::input_at(&origin, place, message)
+        }
+        other => other,
+    })
+}
+
+/// The text of a resolved configuration.
+fn write_toml(seed: u64, sections: Vec<(&'static str, Vec<Entry>)>) -> String {
+    let mut text = format!("seed = {seed}\n");
+    for (section, entries) in sections {
+        let _ = write!(text, "\n[{section}]\n"); // writing to a string does not fail
+        for (key, value) in entries {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+    }
+    text
 }
 
 impl Default for Config {

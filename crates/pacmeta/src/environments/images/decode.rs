@@ -21,7 +21,8 @@ pub const MAX_DIMENSION: u32 = 16_384;
 const MAX_MEMORY: u64 = 512 << 20;
 
 /// The channels of a pixel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Channels {
     /// One channel, black to white.
     Grey,

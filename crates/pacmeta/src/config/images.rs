@@ -1,0 +1,372 @@
+//! Configurations of image classification: `data.environment = "images"`.
+//!
+//! They have sections of their own, since almost every key differs from those of regression; reading, overriding and
+//! error messages are the same.
+
+mod method;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+pub use method::{ImageMethodConfig, ImageMethodKind};
+
+use super::section::{Domain, Entry, Section, integer, name_of};
+use super::training::whole;
+use crate::environments::images::Channels;
+use crate::error::Result;
+use crate::priors::{ConvolutionSpec, Downsampling};
+
+const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
+const DATA_KEYS: &[&str] = &[
+    "environment",
+    "path",
+    "split",
+    "cache",
+    "min_examples",
+    "side",
+    "channels",
+    "rotations",
+    "way",
+    "shots",
+    "support",
+    "query",
+];
+const PRIOR_KEYS: &[&str] = &["filters", "blocks", "downsampling", "head"];
+const TRAINING_KEYS: &[&str] = &[
+    "iterations",
+    "batch",
+    "rate",
+    "clip",
+    "hyper_prior",
+    "log_every",
+    "checkpoint_every",
+    "validate_every",
+    "validation_tasks",
+];
+const EVALUATION_KEYS: &[&str] = &["tasks", "normalisation"];
+/// The `data.path` of generated pictures.
+pub const SYNTHETIC: &str = "synthetic";
+const MOST: u64 = 1_000_000_000_000;
+
+/// A checked configuration of image classification.
+///
+/// | key | default | purpose | range |
+/// |---|---|---|---|
+/// | `seed` | 0 | of everything random | 0 to 2^63 - 1 |
+///
+/// and the sections `[data]` ([`ImageDataConfig`]), `[prior]` ([`ImagePriorConfig`]), `[method]` ([`ImageMethodConfig`]),
+/// `[training]` ([`ImageTrainingConfig`]), `[evaluation]` ([`ImageEvaluationConfig`]).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ImageConfig {
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Where pictures come from, and what a task is.
+    pub data: ImageDataConfig,
+    /// The network.
+    pub prior: ImagePriorConfig,
+    /// The method.
+    pub method: ImageMethodConfig,
+    /// The loop.
+    pub training: ImageTrainingConfig,
+    /// How the result is scored.
+    pub evaluation: ImageEvaluationConfig,
+}
+
+/// Pictures and tasks.
+///
+/// | key of `[data]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `environment` | needed | says that tasks are made of pictures | `"images"` |
+/// | `path` | needed | a folder or a zip file with a folder a class, or `"synthetic"`: generated stroke characters | |
+/// | `split` | `split.csv`, or `train.csv`, `val.csv`, `test.csv` beside the pictures, else made by class | which classes are for training, validation and test | a file or folder |
+/// | `cache` | the user's cache folder | where decoded pictures are kept | a folder |
+/// | `min_examples` | none: small classes are errors | classes with fewer pictures are left out | 2 to 1000000 |
+/// | `side` | 84 | rows and columns that pictures are resized to | 8 to 1024 |
+/// | `channels` | `"colour"` | what pictures are converted to | `"colour"`, `"grey"` |
+/// | `rotations` | false | whether quarter turns of a class are classes of their own | true, false |
+/// | `way` | 5 | classes of a task | 2 to 1000 |
+/// | `shots` | 2 | pictures of each class in a training task: m_i = way x shots | 1 to 10000 |
+/// | `support` | 1 | pictures of each class that the base learner sees: in S', and of a test task | 1 to 10000 |
+/// | `query` | 15 | pictures of each class of a test task that are scored | 1 to 10000 |
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImageDataConfig {
+    /// A folder, a zip file, or [`SYNTHETIC`].
+    pub path: PathBuf,
+    /// The split, where one is named.
+    pub split: Option<PathBuf>,
+    /// The folder of decoded pictures, where one is named.
+    pub cache: Option<PathBuf>,
+    /// Classes with fewer pictures are left out.
+    pub min_examples: Option<usize>,
+    /// Rows and columns of a picture.
+    pub side: usize,
+    /// Colour or grey.
+    pub channels: Channels,
+    /// Whether quarter turns are classes of their own.
+    pub rotations: bool,
+    /// Classes of a task.
+    pub way: usize,
+    /// Pictures of a class in a training task.
+    pub shots: usize,
+    /// Pictures of a class in S', and in the support of a test task.
+    pub support: usize,
+    /// Pictures of a class that are scored in a test task.
+    pub query: usize,
+}
+
+impl ImageDataConfig {
+    /// Whether the pictures are generated.
+    pub fn is_synthetic(&self) -> bool {
+        self.path.as_os_str() == SYNTHETIC
+    }
+}
+
+/// The network.
+///
+/// | key of `[prior]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `filters` | 64 | filters of each block; 64 has the fast path | 1 to 4096 |
+/// | `blocks` | 4 | blocks, each of which halves the picture | 1 to 12 |
+/// | `downsampling` | `"max-pool"` | how a block halves | `"max-pool"`, `"stride"` |
+/// | `head` | `"learned"` | where the head starts on a new task: at learned weights, or at zero | `"learned"`, `"zero"` |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImagePriorConfig {
+    /// Filters of each block.
+    pub filters: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// How a block halves.
+    pub downsampling: Downsampling,
+    /// Where the head starts.
+    pub head: HeadStart,
+}
+
+/// Where the head starts on a new task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum HeadStart {
+    /// At weights that are meta-learned like all others.
+    #[default]
+    Learned,
+    /// At zero, fixed: labels are random in every task, so that there is nothing to learn about a class.
+    Zero,
+}
+
+/// The loop.
+///
+/// | key of `[training]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `iterations` | 60000 | steps of the optimiser | 1 to 10^12 |
+/// | `batch` | 4 | tasks drawn for each step | 1 to 10000 |
+/// | `rate` | 0.001; bmaml, pacoh: 0.0001 | the learning rate of Adam | above 0 |
+/// | `clip` | 10 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
+/// | `hyper_prior` | 0 | xi / sigma0^2, the weight of the hyper-prior term | at least 0 |
+/// | `log_every` | 100 | iterations between two lines of metrics | 1 to 10^12 |
+/// | `checkpoint_every` | 500 | iterations between two checkpoints | 1 to 10^12 |
+/// | `validate_every` | 1000 | iterations between two validations | 1 to 10^12 |
+/// | `validation_tasks` | 100 | tasks of a validation, always the same ones; 0 validates never | 0 to 1000000 |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImageTrainingConfig {
+    /// Steps of the optimiser.
+    pub iterations: u64,
+    /// Tasks in a batch.
+    pub batch: usize,
+    /// The learning rate.
+    pub rate: f64,
+    /// The norm that a longer gradient is cut to; 0 cuts nothing.
+    pub clip: f64,
+    /// xi / sigma0^2.
+    pub hyper_prior: f64,
+    /// Iterations between two lines of metrics.
+    pub log_every: u64,
+    /// Iterations between two checkpoints.
+    pub checkpoint_every: u64,
+    /// Iterations between two validations.
+    pub validate_every: u64,
+    /// Tasks of a validation.
+    pub validation_tasks: usize,
+}
+
+/// How the result is scored.
+///
+/// | key of `[evaluation]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `tasks` | 600 | test tasks | 1 to 1000000 |
+/// | `normalisation` | `"batch"` | whose statistics batch norm takes at a new task, see [`Normalisation`] | `"batch"`, `"together"`, `"support"` |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImageEvaluationConfig {
+    /// Test tasks.
+    pub tasks: usize,
+    /// Whose statistics batch norm takes.
+    pub normalisation: Normalisation,
+}
+
+/// Whose statistics batch norm takes at a new task. Training always normalises a task's pictures together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Normalisation {
+    /// Support and queries each their own. Transductive: a prediction depends on the other queries.
+    #[default]
+    Batch,
+    /// Support and queries in one batch. Transductive too.
+    Together,
+    /// The support's for both: a prediction depends on its own picture only.
+    Support,
+}
+
+impl ImageConfig {
+    pub(super) fn from_table(table: &Table) -> Result<Self> {
+        let top = Section::root(table, TOP)?;
+        let data = Section::open(table, "data", DATA_KEYS)?;
+        let prior = Section::open(table, "prior", PRIOR_KEYS)?;
+        let method = Section::open(table, "method", method::KEYS)?;
+        let training = Section::open(table, "training", TRAINING_KEYS)?;
+        let evaluation = Section::open(table, "evaluation", EVALUATION_KEYS)?;
+        let data = read_data(data)?;
+        let method = ImageMethodConfig::read(method, &data)?;
+        let config = Self {
+            seed: top.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(0),
+            prior: read_prior(prior)?,
+            training: read_training(training, method.kind)?,
+            evaluation: ImageEvaluationConfig {
+                tasks: evaluation.count("tasks", 1..=1_000_000)?.unwrap_or(600),
+                normalisation: evaluation
+                    .choice("normalisation", &["batch", "together", "support"])?
+                    .unwrap_or_default(),
+            },
+            data,
+            method,
+        };
+        config.spec().layout().map_err(|error| prior.error("blocks", error.to_string()))?;
+        Ok(config)
+    }
+
+    /// The shape of the network.
+    pub fn spec(&self) -> ConvolutionSpec {
+        ConvolutionSpec {
+            side: self.data.side,
+            channels: self.data.channels.count(),
+            filters: self.prior.filters,
+            blocks: self.prior.blocks,
+            downsampling: self.prior.downsampling,
+            classes: self.data.way,
+        }
+    }
+
+    pub(super) fn sections(&self) -> Vec<(&'static str, Vec<Entry>)> {
+        let (data, training) = (&self.data, &self.training);
+        let path = |path: &PathBuf| Value::String(path.display().to_string());
+        let mut of_data = vec![("environment", Value::from("images")), ("path", path(&data.path))];
+        of_data.extend(data.split.as_ref().map(|split| ("split", path(split))));
+        of_data.extend(data.cache.as_ref().map(|cache| ("cache", path(cache))));
+        of_data.extend(data.min_examples.map(|least| ("min_examples", integer(least))));
+        of_data.extend([
+            ("side", integer(data.side)),
+            ("channels", name_of(&data.channels)),
+            ("rotations", Value::Boolean(data.rotations)),
+            ("way", integer(data.way)),
+            ("shots", integer(data.shots)),
+            ("support", integer(data.support)),
+            ("query", integer(data.query)),
+        ]);
+        vec![
+            ("data", of_data),
+            (
+                "prior",
+                vec![
+                    ("filters", integer(self.prior.filters)),
+                    ("blocks", integer(self.prior.blocks)),
+                    ("downsampling", name_of(&self.prior.downsampling)),
+                    ("head", name_of(&self.prior.head)),
+                ],
+            ),
+            ("method", self.method.entries()),
+            (
+                "training",
+                vec![
+                    ("iterations", whole(training.iterations)),
+                    ("batch", integer(training.batch)),
+                    ("rate", Value::Float(training.rate)),
+                    ("clip", Value::Float(training.clip)),
+                    ("hyper_prior", Value::Float(training.hyper_prior)),
+                    ("log_every", whole(training.log_every)),
+                    ("checkpoint_every", whole(training.checkpoint_every)),
+                    ("validate_every", whole(training.validate_every)),
+                    ("validation_tasks", integer(training.validation_tasks)),
+                ],
+            ),
+            (
+                "evaluation",
+                vec![
+                    ("tasks", integer(self.evaluation.tasks)),
+                    ("normalisation", name_of(&self.evaluation.normalisation)),
+                ],
+            ),
+        ]
+    }
+
+    /// The configuration with every key, in a fixed order. Reading it gives the same again.
+    pub fn to_toml(&self) -> String {
+        super::write_toml(self.seed, self.sections())
+    }
+}
+
+fn read_data(section: Section<'_>) -> Result<ImageDataConfig> {
+    let Some(path) = section.text("path")? else {
+        let message = "is missing: expected a folder or a zip file with one folder a class, or \"synthetic\" for \
+                       generated stroke characters";
+        return Err(section.error("path", message));
+    };
+    let data = ImageDataConfig {
+        path: PathBuf::from(path),
+        split: section.text("split")?.map(PathBuf::from),
+        cache: section.text("cache")?.map(PathBuf::from),
+        min_examples: section.count("min_examples", 2..=1_000_000)?,
+        side: section.count("side", 8..=1024)?.unwrap_or(84),
+        channels: section.choice("channels", &["colour", "grey"])?.unwrap_or(Channels::Colour),
+        rotations: section.flag("rotations")?.unwrap_or(false),
+        way: section.count("way", 2..=1000)?.unwrap_or(5),
+        shots: section.count("shots", 1..=10_000)?.unwrap_or(2),
+        support: section.count("support", 1..=10_000)?.unwrap_or(1),
+        query: section.count("query", 1..=10_000)?.unwrap_or(15),
+    };
+    if data.is_synthetic() {
+        section.refuse(&["split", "cache", "min_examples"], "generated pictures have none; remove it")?;
+    }
+    if data.support > data.shots {
+        let message = format!(
+            "{} pictures of a class cannot be chosen from {}: `data.support` is at most `data.shots`",
+            data.support, data.shots
+        );
+        return Err(section.error("support", message));
+    }
+    Ok(data)
+}
+
+fn read_prior(section: Section<'_>) -> Result<ImagePriorConfig> {
+    Ok(ImagePriorConfig {
+        filters: section.count("filters", 1..=4096)?.unwrap_or(64),
+        blocks: section.count("blocks", 1..=12)?.unwrap_or(4),
+        downsampling: section.choice("downsampling", &["max-pool", "stride"])?.unwrap_or_default(),
+        head: section.choice("head", &["learned", "zero"])?.unwrap_or_default(),
+    })
+}
+
+fn read_training(section: Section<'_>, method: ImageMethodKind) -> Result<ImageTrainingConfig> {
+    let rate = if method.takes_small_steps() { 1e-4 } else { 1e-3 };
+    let every = |key, default| -> Result<u64> { Ok(section.whole(key, 1..=MOST)?.unwrap_or(default)) };
+    Ok(ImageTrainingConfig {
+        iterations: every("iterations", 60_000)?,
+        batch: section.count("batch", 1..=10_000)?.unwrap_or(4),
+        rate: section.number("rate", Domain::Positive)?.unwrap_or(rate),
+        clip: section.number("clip", Domain::NonNegative)?.unwrap_or(10.0),
+        hyper_prior: section.number("hyper_prior", Domain::NonNegative)?.unwrap_or(0.0),
+        log_every: every("log_every", 100)?,
+        checkpoint_every: every("checkpoint_every", 500)?,
+        validate_every: every("validate_every", 1000)?,
+        validation_tasks: section.count("validation_tasks", 0..=1_000_000)?.unwrap_or(100),
+    })
+}

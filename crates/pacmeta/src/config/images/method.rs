@@ -1,0 +1,300 @@
+//! `[method]` of image classification: what is minimised, and how the head adapts.
+
+use serde::{Deserialize, Serialize};
+use toml::Value;
+
+use super::ImageDataConfig;
+use crate::config::section::{Domain, Entry, Section, integer, name_of};
+use crate::error::Result;
+use crate::learners::head::steps::{HeadSteps, InnerOptimiser, Sampler};
+use crate::methods::SubsetRule;
+use crate::methods::heads::{HeadMethodSettings, PacohEstimator};
+
+pub(super) const KEYS: &[&str] = &[
+    "name",
+    "steps",
+    "rate",
+    "inner_optimiser",
+    "accumulator_start",
+    "sigma_squared",
+    "alpha",
+    "beta",
+    "sampler",
+    "particles",
+    "estimator",
+    "samples",
+    "split",
+];
+
+/// A method for networks whose head adapts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImageMethodKind {
+    /// PACMAML.
+    Pacmaml,
+    /// PACOH.
+    Pacoh,
+    /// Bayesian MAML with the chaser loss.
+    Bmaml,
+    /// MAML, exact.
+    Maml,
+    /// First-order MAML.
+    Fomaml,
+    /// Reptile.
+    Reptile,
+    /// No adaptation in training.
+    MultiTask,
+}
+
+use ImageMethodKind::{Bmaml, Fomaml, Maml, MultiTask, Pacmaml, Pacoh, Reptile};
+
+impl ImageMethodKind {
+    /// All methods.
+    pub const ALL: [Self; 7] = [Pacmaml, Pacoh, Bmaml, Maml, Fomaml, Reptile, MultiTask];
+    const NAMES: [&'static str; 7] = ["pacmaml", "pacoh", "bmaml", "maml", "fomaml", "reptile", "multi-task"];
+
+    /// The name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pacmaml => "pacmaml",
+            Pacoh => "pacoh",
+            Bmaml => "bmaml",
+            Maml => "maml",
+            Fomaml => "fomaml",
+            Reptile => "reptile",
+            MultiTask => "multi-task",
+        }
+    }
+
+    /// The name in texts.
+    pub fn title(self) -> &'static str {
+        match self {
+            Pacmaml => "PACMAML",
+            Pacoh => "PACOH",
+            Bmaml => "BMAML",
+            Maml => "MAML",
+            Fomaml => "FOMAML",
+            Reptile => "Reptile",
+            MultiTask => "multi-task",
+        }
+    }
+
+    /// Whether the base learner is a Gibbs posterior with a temperature.
+    pub fn is_bayesian(self) -> bool {
+        matches!(self, Pacmaml | Pacoh | Bmaml)
+    }
+
+    /// Whether the paper found it to need a tenth of the usual rate of the optimiser.
+    pub(super) fn takes_small_steps(self) -> bool {
+        matches!(self, Pacoh | Bmaml)
+    }
+}
+
+/// How a Gibbs posterior is approximated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplerKind {
+    /// One particle, moved towards the mode.
+    Steps,
+    /// Stein variational gradient descent.
+    Svgd,
+    /// Stochastic gradient Langevin dynamics.
+    Sgld,
+}
+
+/// How PACOH's gradient is estimated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum EstimatorKind {
+    /// From samples of the posterior: unbiased if they are exact.
+    #[default]
+    Posterior,
+    /// From samples of the prior, by the logarithm of a mean: PACOH's own, biased.
+    Prior,
+}
+
+/// A method and its numbers. Keys that the method does not use are refused.
+///
+/// | key of `[method]` | methods | default | purpose | range |
+/// |---|---|---|---|---|
+/// | `name` | all | `"pacmaml"` | the method | `"pacmaml"`, `"pacoh"`, `"bmaml"`, `"maml"`, `"fomaml"`, `"reptile"`, `"multi-task"` |
+/// | `steps` | all | 6 | K, the inner steps | 0 to 10000 |
+/// | `rate` | all | pacmaml 0.03, pacoh 0.01, bmaml 0.003, else 0.1 | the rate of the inner steps | above 0 |
+/// | `inner_optimiser` | all | `"adagrad"` for pacmaml, pacoh, bmaml, else `"gd"` | the precondition of the inner steps | `"gd"`, `"adagrad"` |
+/// | `accumulator_start` | with adagrad | 0.1 | where Adagrad's accumulator starts | above 0 |
+/// | `sigma_squared` | pacmaml, pacoh, bmaml, reptile | 1 | variance of the prior around the head | above 0 |
+/// | `alpha` | pacmaml, pacoh, bmaml, reptile | pacoh 10, else 1 | temperature on S', and at test | above 0 |
+/// | `beta` | pacmaml, pacoh, bmaml, reptile | alpha m / m' | temperature on S | above 0 |
+/// | `sampler` | pacmaml, pacoh, bmaml | `"steps"` | how the Gibbs posterior is approximated; sgld needs `inner_optimiser = "gd"`, bmaml cannot have it | `"steps"`, `"svgd"`, `"sgld"` |
+/// | `particles` | with svgd or sgld | 5 | samples of the posterior | 1 to 1000 |
+/// | `estimator` | pacoh | `"posterior"` | samples of what PACOH's gradient is estimated from | `"posterior"`, `"prior"` |
+/// | `samples` | with the estimator `"prior"` | 10 | draws from the prior | 1 to 10000 |
+/// | `split` | pacmaml, bmaml, maml, fomaml | `"nested"` | whether the adapted head is judged on all of S or on the rest of it | `"nested"`, `"disjoint"` |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImageMethodConfig {
+    /// The method.
+    pub kind: ImageMethodKind,
+    /// K.
+    pub steps: usize,
+    /// The rate of the inner steps.
+    pub rate: f64,
+    /// Their precondition.
+    pub inner_optimiser: InnerOptimiser,
+    /// Where Adagrad's accumulator starts.
+    pub accumulator_start: f64,
+    /// The variance of the prior.
+    pub sigma_squared: f64,
+    /// The temperature on S'.
+    pub alpha: f64,
+    /// The temperature on S; none means alpha m / m'.
+    pub beta: Option<f64>,
+    /// How the Gibbs posterior is approximated.
+    pub sampler: SamplerKind,
+    /// Samples of the posterior.
+    pub particles: usize,
+    /// PACOH's estimator.
+    pub estimator: EstimatorKind,
+    /// Draws from the prior for that estimator.
+    pub samples: usize,
+    /// Where the adapted head is judged.
+    pub split: SubsetRule,
+}
+
+/// The methods that use a key; all those that are not listed.
+fn users(key: &str) -> &'static [ImageMethodKind] {
+    match key {
+        "sampler" | "particles" => &[Pacmaml, Pacoh, Bmaml],
+        "sigma_squared" | "alpha" | "beta" => &[Pacmaml, Pacoh, Bmaml, Reptile],
+        "estimator" | "samples" => &[Pacoh],
+        "split" => &[Pacmaml, Bmaml, Maml, Fomaml],
+        _ => &ImageMethodKind::ALL,
+    }
+}
+
+impl ImageMethodConfig {
+    pub(super) fn read(section: Section<'_>, data: &ImageDataConfig) -> Result<Self> {
+        let kind = section.choice("name", &ImageMethodKind::NAMES)?.unwrap_or(Pacmaml);
+        for key in KEYS {
+            if !users(key).contains(&kind) {
+                let names: Vec<_> = users(key).iter().map(|kind| kind.name()).collect();
+                let why = format!(
+                    "the method {} does not use it, only {}; remove it",
+                    kind.name(),
+                    names.join(", ")
+                );
+                section.refuse(&[key], &why)?;
+            }
+        }
+        let inner_optimiser = if kind.is_bayesian() { InnerOptimiser::Adagrad } else { InnerOptimiser::Gd };
+        let inner_optimiser =
+            section.choice("inner_optimiser", &["gd", "adagrad"])?.unwrap_or(inner_optimiser);
+        if inner_optimiser == InnerOptimiser::Gd {
+            section.refuse(&["accumulator_start"], "only the inner optimiser adagrad has one; remove it")?;
+        }
+        let rate = match kind {
+            Pacmaml => 0.03,
+            Pacoh => 0.01,
+            Bmaml => 0.003,
+            _ => 0.1,
+        };
+        let positive =
+            |key, default| -> Result<f64> { Ok(section.number(key, Domain::Positive)?.unwrap_or(default)) };
+        let config = Self {
+            kind,
+            steps: section.count("steps", 0..=10_000)?.unwrap_or(6),
+            rate: positive("rate", rate)?,
+            inner_optimiser,
+            accumulator_start: positive("accumulator_start", 0.1)?,
+            sigma_squared: positive("sigma_squared", 1.0)?,
+            alpha: positive("alpha", if kind == Pacoh { 10.0 } else { 1.0 })?,
+            beta: section.number("beta", Domain::Positive)?,
+            sampler: section.choice("sampler", &["steps", "svgd", "sgld"])?.unwrap_or(SamplerKind::Steps),
+            particles: section.count("particles", 1..=1000)?.unwrap_or(5),
+            estimator: section.choice("estimator", &["posterior", "prior"])?.unwrap_or_default(),
+            samples: section.count("samples", 1..=10_000)?.unwrap_or(10),
+            split: section.choice("split", &["nested", "disjoint"])?.unwrap_or_default(),
+        };
+        if config.sampler == SamplerKind::Steps {
+            section.refuse(
+                &["particles"],
+                "steps move one particle; add method.sampler = \"svgd\" or \"sgld\"",
+            )?;
+        }
+        if config.estimator == EstimatorKind::Posterior {
+            section.refuse(&["samples"], "only the estimator \"prior\" draws them; remove it")?;
+        }
+        if config.sampler == SamplerKind::Sgld {
+            let message = match (kind, inner_optimiser) {
+                (Bmaml, _) => Some("the chaser of bmaml cannot move at random; choose \"steps\" or \"svgd\""),
+                (_, InnerOptimiser::Adagrad) => {
+                    Some("Langevin steps are plain ones; add method.inner_optimiser = \"gd\"")
+                }
+                _ => None,
+            };
+            message.map_or(Ok(()), |message| Err(section.error("sampler", message)))?;
+        }
+        if config.split == SubsetRule::Disjoint && data.support == data.shots {
+            let message =
+                "\"disjoint\" judges on pictures outside S', and `data.support` = `data.shots` leaves none";
+            return Err(section.error("split", message));
+        }
+        Ok(config)
+    }
+
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let mut entries = vec![
+            ("name", name_of(&self.kind)),
+            ("steps", integer(self.steps)),
+            ("rate", Value::Float(self.rate)),
+            ("inner_optimiser", name_of(&self.inner_optimiser)),
+        ];
+        if self.inner_optimiser == InnerOptimiser::Adagrad {
+            entries.push(("accumulator_start", Value::Float(self.accumulator_start)));
+        }
+        let others = [
+            ("sigma_squared", Some(Value::Float(self.sigma_squared))),
+            ("alpha", Some(Value::Float(self.alpha))),
+            ("beta", self.beta.map(Value::Float)),
+            ("sampler", Some(name_of(&self.sampler))),
+            ("particles", (self.sampler != SamplerKind::Steps).then(|| integer(self.particles))),
+            ("estimator", Some(name_of(&self.estimator))),
+            ("samples", (self.estimator == EstimatorKind::Prior).then(|| integer(self.samples))),
+            ("split", Some(name_of(&self.split))),
+        ];
+        entries.extend(others.into_iter().filter_map(|(key, value)| {
+            value.filter(|_| users(key).contains(&self.kind)).map(|value| (key, value))
+        }));
+        entries
+    }
+
+    /// The method itself.
+    pub fn settings(&self) -> HeadMethodSettings {
+        let inner = HeadSteps {
+            steps: self.steps,
+            rate: self.rate,
+            optimiser: self.inner_optimiser,
+            accumulator_start: self.accumulator_start,
+        };
+        let Self { alpha, beta, sigma_squared, particles, split, .. } = *self;
+        let sampler = match self.sampler {
+            SamplerKind::Steps => Sampler::Steps,
+            SamplerKind::Svgd => Sampler::Svgd { particles },
+            SamplerKind::Sgld => Sampler::Sgld { particles },
+        };
+        match self.kind {
+            Pacmaml => HeadMethodSettings::Pacmaml { inner, alpha, beta, sigma_squared, sampler, split },
+            Pacoh => {
+                let estimator = match self.estimator {
+                    EstimatorKind::Posterior => PacohEstimator::Posterior,
+                    EstimatorKind::Prior => PacohEstimator::Prior { samples: self.samples },
+                };
+                HeadMethodSettings::Pacoh { inner, alpha, beta, sigma_squared, sampler, estimator }
+            }
+            Bmaml => HeadMethodSettings::Bmaml { inner, alpha, beta, sigma_squared, sampler, split },
+            Maml => HeadMethodSettings::Maml { inner, split },
+            Fomaml => HeadMethodSettings::Fomaml { inner, split },
+            Reptile => HeadMethodSettings::Reptile { inner, alpha, beta, sigma_squared },
+            MultiTask => HeadMethodSettings::MultiTask { inner },
+        }
+    }
+}
