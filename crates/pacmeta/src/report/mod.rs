@@ -39,6 +39,6 @@ pub use page::page;
 pub use results::{RunResults, Verdict};
 pub use scale::{Axis, AxisEnds, AxisKind, TickFormat};
 pub use study::{
-    Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, StudyFigure, StudyReport,
-    StudySection, StudyTable, study_page,
+    Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, GalleryPicture, GalleryPrediction,
+    GalleryTask, StudyFigure, StudyReport, StudySection, StudyTable, study_page,
 };

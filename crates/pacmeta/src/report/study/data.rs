@@ -79,6 +79,8 @@ pub enum Block {
     Table(StudyTable),
     /// Claims and what the numbers say about them.
     Claims(Vec<ClaimRow>),
+    /// Few-shot tasks with their pictures.
+    Gallery(Vec<GalleryTask>),
     /// One paragraph.
     Text(String),
 }
@@ -105,6 +107,39 @@ impl From<Vec<ClaimRow>> for Block {
     fn from(claims: Vec<ClaimRow>) -> Self {
         Self::Claims(claims)
     }
+}
+
+/// A few-shot task that is shown: labelled pictures, and pictures that were classified.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GalleryTask {
+    /// Heading.
+    pub heading: String,
+    /// The labelled pictures.
+    pub support: Vec<GalleryPicture>,
+    /// The classified ones.
+    pub queries: Vec<GalleryPicture>,
+    /// What to look for.
+    pub caption: String,
+}
+
+/// A picture with its class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GalleryPicture {
+    /// Address of the picture, usually a `data:` one.
+    pub source: String,
+    /// Its class.
+    pub class: String,
+    /// What was predicted, for a query.
+    pub prediction: Option<GalleryPrediction>,
+}
+
+/// What was predicted for a picture.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GalleryPrediction {
+    /// The predicted class.
+    pub class: String,
+    /// Its probability.
+    pub probability: f64,
 }
 
 /// A chart with its heading and a caption that says what to look for.

@@ -2,6 +2,7 @@
 //! number formats of the page of a run.
 
 mod data;
+mod gallery;
 mod page;
 #[cfg(test)]
 mod sample;
@@ -10,7 +11,7 @@ mod tables;
 mod tests;
 
 pub use data::{
-    Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, StudyFigure, StudyReport,
-    StudySection, StudyTable,
+    Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, GalleryPicture, GalleryPrediction,
+    GalleryTask, StudyFigure, StudyReport, StudySection, StudyTable,
 };
 pub use page::study_page;

@@ -13,6 +13,7 @@ use super::super::prior;
 use super::super::scale::Axis;
 use super::super::svg::escape;
 use super::data::{Block, ClaimRow, ClaimVerdict, StudyFigure, StudyReport, StudySection};
+use super::gallery;
 use super::tables;
 
 const STUDY_STYLE: &str = include_str!("study.css");
@@ -119,6 +120,7 @@ fn section(section: &StudySection, id: &str, names: &mut Names) -> String {
                 tables::table(table, &id)
             }
             Block::Claims(claims) => claims_list(claims),
+            Block::Gallery(tasks) => tasks.iter().map(gallery::task).collect(),
             Block::Text(text) => paragraph(text, "text"),
         });
     }
