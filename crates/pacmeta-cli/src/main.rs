@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod image_progress;
 mod interrupt;
 mod output;
 mod progress;

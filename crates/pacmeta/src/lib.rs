@@ -3,6 +3,8 @@
 
 pub mod benchmark;
 pub mod bounds;
+#[cfg(feature = "images")]
+pub mod classification;
 pub mod config;
 pub mod environments;
 pub mod error;

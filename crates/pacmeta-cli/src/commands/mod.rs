@@ -7,6 +7,7 @@ mod bound_table;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod evaluate;
+mod images;
 mod inputs;
 pub(crate) mod report;
 pub(crate) mod reproduce;

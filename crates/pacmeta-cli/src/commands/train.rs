@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::MultiProgress;
-use pacmeta::config::Config;
+use pacmeta::config::{AnyConfig, Config};
 use pacmeta::experiment::{Experiment, Outcome};
 use pacmeta::report::{RunResults, assemble, page};
 use pacmeta::training::files::write_atomically;
@@ -22,18 +22,26 @@ use crate::progress::{Progress, Verbosity};
 pub(super) const COMMAND_FILE: &str = "command.txt";
 
 pub(crate) fn run(arguments: &Train) -> Result<()> {
-    let config = Config::read(&arguments.config, &arguments.overrides.all())?;
+    let config = AnyConfig::read(&arguments.config, &arguments.overrides.all())?;
     let out = match &arguments.out {
         Some(out) => out.clone(),
         None => Path::new("runs").join(stem(&arguments.config)?),
     };
+    match config {
+        AnyConfig::Regression(config) => regression(*config, arguments, &out),
+        AnyConfig::Images(config) => super::images::train(*config, arguments, &out),
+        _ => Err(Error::input(arguments.config.display(), "is for another version of pacmeta")),
+    }
+}
+
+fn regression(config: Config, arguments: &Train, out: &Path) -> Result<()> {
     let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let start = Instant::now();
     let experiment = prepare(config)?;
     warn_about(&experiment);
-    let (results, outcome_iterations) = train_in(experiment, &out, verbosity, &MultiProgress::new())?;
+    let (results, outcome_iterations) = train_in(experiment, out, verbosity, &MultiProgress::new())?;
     let seconds = start.elapsed().as_secs_f64();
-    let report = write_report(&results, &out, outcome_iterations > 0)?;
+    let report = write_report(&results, out, outcome_iterations > 0)?;
 
     let iterations = results.experiment.config().training.iterations;
     if arguments.json {

@@ -1,0 +1,146 @@
+//! What is seen of image classification while it goes on: bars on a terminal, a few lines elsewhere.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use pacmeta::classification::{ImageObserver, ImageScores, ImageTerms};
+use pacmeta::environments::images;
+
+use crate::interrupt::{self, InLoop};
+use crate::output::{remark, warn};
+use crate::progress::Verbosity;
+
+/// The eye sees no more often.
+const REFRESH: Duration = Duration::from_millis(100);
+
+/// Shows a run on standard error, and stops it on Ctrl-C.
+pub(crate) struct ImageProgress {
+    name: String,
+    verbosity: Verbosity,
+    bars: MultiProgress,
+    bar: ProgressBar,
+    decoding: Option<ProgressBar>,
+    in_loop: Option<InLoop>,
+    shown: Instant,
+    accuracy: Option<f64>,
+}
+
+impl ImageProgress {
+    /// Progress of the run in `folder`, its bar among `bars`.
+    pub(crate) fn new(folder: &Path, verbosity: Verbosity, bars: &MultiProgress) -> Self {
+        Self {
+            name: folder.display().to_string(),
+            verbosity,
+            bars: bars.clone(),
+            bar: ProgressBar::hidden(),
+            decoding: None,
+            in_loop: None,
+            shown: Instant::now(),
+            accuracy: None,
+        }
+    }
+
+    /// Removes the bars.
+    pub(crate) fn finish(&mut self) {
+        self.bar.finish_and_clear();
+        if let Some(bar) = self.decoding.take() {
+            bar.finish_and_clear();
+        }
+        self.in_loop = None;
+    }
+
+    /// A remark, unless the user wants none.
+    pub(crate) fn say(&self, text: &str) {
+        if self.verbosity == Verbosity::Normal {
+            self.bars.suspend(|| remark(text));
+        }
+    }
+
+    fn draws(&self) -> bool {
+        self.verbosity == Verbosity::Normal && std::io::stderr().is_terminal()
+    }
+
+    fn new_bar(&self, total: u64, template: &str) -> ProgressBar {
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        self.bars.add(ProgressBar::new(total).with_style(style).with_prefix(self.name.clone()))
+    }
+}
+
+impl images::Progress for ImageProgress {
+    fn decoded(&mut self, done: usize, total: usize) {
+        self.in_loop.get_or_insert_with(InLoop::enter);
+        if self.decoding.is_none() {
+            self.decoding = Some(if self.draws() {
+                self.new_bar(total as u64, "decoding {bar:24} {pos}/{len} pictures, {eta} left")
+            } else {
+                self.say(&format!("decoding {total} pictures, once"));
+                ProgressBar::hidden()
+            });
+        }
+        if let Some(bar) = &self.decoding {
+            bar.set_position(done as u64);
+            if done == total {
+                bar.finish_and_clear();
+            }
+        }
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+impl ImageObserver for ImageProgress {
+    fn warning(&mut self, message: &str) {
+        self.bars.suspend(|| warn(message));
+    }
+
+    fn begin(&mut self, done: u64, total: u64) {
+        self.in_loop.get_or_insert_with(InLoop::enter);
+        if done > 0 {
+            self.say(&format!("{}: continues after iteration {done} of {total}", self.name));
+        }
+        if self.draws() {
+            self.bar = self.new_bar(total, "{prefix} {bar:24} {pos}/{len} iterations, {eta} left, {msg}");
+            self.bar.reset_elapsed();
+            self.bar.set_position(done);
+            self.bar.reset_eta();
+        } else {
+            self.say(&format!("{}: training, {} iterations", self.name, total - done));
+        }
+    }
+
+    fn iteration(&mut self, iteration: u64, _: u64, terms: &ImageTerms) {
+        if !self.bar.is_hidden() && self.shown.elapsed() >= REFRESH {
+            self.shown = Instant::now();
+            let validation = self
+                .accuracy
+                .map_or(String::new(), |accuracy| format!(", validation accuracy {:.1} %", 100.0 * accuracy));
+            self.bar.set_message(format!("loss {:.3}{validation}", terms.risk));
+            self.bar.set_position(iteration);
+        }
+    }
+
+    fn validated(&mut self, iteration: u64, scores: &ImageScores) {
+        self.accuracy = Some(scores.accuracy);
+        if !self.draws() {
+            self.say(&format!(
+                "{}: iteration {iteration}, validation accuracy {:.1} %",
+                self.name,
+                100.0 * scores.accuracy
+            ));
+        }
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+impl Drop for ImageProgress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

@@ -1,0 +1,22 @@
+//! Few-shot classification with a network whose head adapts: training, scoring, and the model that comes out.
+//!
+//! ```text
+//! pictures --(key)--> episodes --> body: features of S --> head method: gradient at head and features
+//!          --> body, backwards --> mean over the batch, hyper-prior term, Adam --> prior
+//! ```
+//!
+//! One forward and one backward pass of the body over S serve every method: see [`methods::heads`](crate::methods::heads).
+//! Parameters are kept in f64 and rounded to f32 for the body.
+
+mod evaluation;
+mod experiment;
+mod model;
+mod pass;
+mod scores;
+mod trainer;
+
+pub use evaluation::{Query, TaskPrediction};
+pub use experiment::{ImageExperiment, ImageObserver, ImageOutcome, Quiet};
+pub use model::{ImageModel, LabelledPictures};
+pub use scores::{ImageScores, ReliabilityBin};
+pub use trainer::{ImageTerms, ImageTrainer};

@@ -1,0 +1,207 @@
+//! A model of image classification: a meta-learned network with everything that is needed to use it on new pictures, and
+//! its checkpoint file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pacmeta_tensor::{Key, Parameters};
+use serde_json::{Map, Value, json};
+
+use super::evaluation::{Classifier, Support};
+use super::pass::{Network, TaskRoom};
+use super::trainer::round;
+use crate::config::images::Normalisation;
+use crate::error::{Error, Result};
+use crate::methods::heads::HeadMethodSettings;
+use crate::priors::ConvolutionSpec;
+use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
+
+/// The `kind` of the prior in the metadata.
+const KIND: &str = "convolution";
+
+/// A network, the method that its head adapts by, and how pictures are normalised.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImageModel {
+    spec: ConvolutionSpec,
+    parameters: Parameters<f64>,
+    settings: HeadMethodSettings,
+    normalisation: Normalisation,
+    /// What else the metadata say: data, seed, how the run went. Kept as it was.
+    pub notes: Map<String, Value>,
+}
+
+/// Pictures of a new task with their classes.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledPictures<'a> {
+    /// Bytes in the order picture, row, column, channel, of the size of [`ImageModel::spec`].
+    pub pixels: &'a [u8],
+    /// A class for each picture, below `classes`.
+    pub labels: &'a [usize],
+    /// The number of classes.
+    pub classes: usize,
+}
+
+impl ImageModel {
+    /// A model from its parts.
+    pub fn new(
+        spec: ConvolutionSpec,
+        parameters: Parameters<f64>,
+        settings: HeadMethodSettings,
+        normalisation: Normalisation,
+    ) -> Self {
+        Self { spec, parameters, settings, normalisation, notes: Map::new() }
+    }
+
+    /// The shape of the network.
+    pub fn spec(&self) -> &ConvolutionSpec {
+        &self.spec
+    }
+
+    /// Its numbers.
+    pub fn parameters(&self) -> &Parameters<f64> {
+        &self.parameters
+    }
+
+    /// How the head adapts.
+    pub fn settings(&self) -> &HeadMethodSettings {
+        &self.settings
+    }
+
+    /// Whose statistics batch norm takes at a new task.
+    pub fn normalisation(&self) -> Normalisation {
+        self.normalisation
+    }
+
+    /// The same with another normalisation.
+    #[must_use]
+    pub fn with_normalisation(mut self, normalisation: Normalisation) -> Self {
+        self.normalisation = normalisation;
+        self
+    }
+
+    /// The parameters in the precision of the body.
+    pub(super) fn rounded(&self) -> Vec<f32> {
+        let mut single = vec![0.0; self.parameters.values().len()];
+        round(self.parameters.values(), &mut single);
+        single
+    }
+
+    /// Adapts to a few labelled pictures and classifies others: for each query, the probability of each class.
+    ///
+    /// The head starts at its learned weights where the number of classes is that of training, and at zero otherwise.
+    ///
+    /// # Errors
+    /// When sizes do not fit, or a number is not finite.
+    pub fn classify(&self, support: LabelledPictures<'_>, queries: &[u8], key: Key) -> Result<Vec<Vec<f32>>> {
+        let body = self.spec.body()?;
+        let picture = body.shape().image_len();
+        if support.labels.is_empty() || support.pixels.len() != picture * support.labels.len() {
+            return Err(Error::input("the support", "has another number of pixels than its pictures"));
+        }
+        if queries.is_empty() || !queries.len().is_multiple_of(picture) {
+            return Err(Error::input("the queries", "expected at least one picture, of the network's size"));
+        }
+        if support.classes < 2 || support.labels.iter().any(|&label| label >= support.classes) {
+            return Err(Error::input(
+                "the support",
+                "expected at least two classes, and labels below their number",
+            ));
+        }
+        let mut single = self.rounded();
+        if support.classes != self.spec.classes {
+            single.truncate(body.layout().len());
+            single.resize(single.len() + support.classes * (body.feature_count() + 1), 0.0);
+        }
+        let method = self.settings.build()?;
+        let classifier = Classifier {
+            network: Network { body: &body, parameters: &single, classes: support.classes },
+            method: &*method,
+            normalisation: self.normalisation,
+        };
+        let set = Support { pixels: support.pixels, labels: support.labels };
+        let probabilities = classifier.classify(&set, queries, key, &mut TaskRoom::new(&body))?;
+        Ok(probabilities.chunks_exact(support.classes).map(<[f32]>::to_vec).collect())
+    }
+
+    /// Whether a checkpoint holds such a model.
+    pub fn is_in(checkpoint: &Checkpoint) -> bool {
+        let kind = checkpoint.metadata.as_ref().and_then(|metadata| metadata.get("prior")?.get("kind"));
+        kind.and_then(Value::as_str) == Some(KIND)
+    }
+
+    /// Reads a checkpoint file, or the `prior.safetensors` of a run directory.
+    ///
+    /// # Errors
+    /// When the file cannot be read or does not hold such a model.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = if path.is_dir() { path.join("prior.safetensors") } else { path.to_path_buf() };
+        Self::from_checkpoint(file.display(), &Checkpoint::read(&file)?)
+    }
+
+    /// Interprets a checkpoint.
+    ///
+    /// # Errors
+    /// When tensors are missing, unknown or of the wrong shape, or the metadata do not say what the network is.
+    pub fn from_checkpoint(origin: impl std::fmt::Display, checkpoint: &Checkpoint) -> Result<Self> {
+        let origin = origin.to_string();
+        let Some(Value::Object(metadata)) = &checkpoint.metadata else {
+            return Err(Error::input(&origin, "says nothing about its network (metadata key `pacmeta`)"));
+        };
+        fn part<T: serde::de::DeserializeOwned>(
+            origin: &str,
+            metadata: &Map<String, Value>,
+            key: &str,
+        ) -> Result<T> {
+            let value = metadata.get(key).cloned().unwrap_or_default();
+            serde_json::from_value(value).map_err(|error| {
+                Error::input_at(origin, format!("metadata `pacmeta`, key `{key}`"), error.to_string())
+            })
+        }
+        let spec: ConvolutionSpec = part(&origin, metadata, "prior")?;
+        let layout = Arc::new(spec.layout().map_err(|error| Error::input(&origin, error.to_string()))?);
+        let mut values = Vec::with_capacity(layout.len());
+        for entry in layout.entries() {
+            let place = || format!("tensor `{}`", entry.name);
+            let tensor = checkpoint
+                .tensor(&entry.name)
+                .ok_or_else(|| Error::input_at(&origin, place(), "is missing"))?;
+            if tensor.shape[..] != entry.shape[..] {
+                let message = format!("has shape {:?}, expected {:?}", tensor.shape, &entry.shape[..]);
+                return Err(Error::input_at(&origin, place(), message));
+            }
+            values.extend_from_slice(&tensor.values);
+        }
+        if let Some(extra) = checkpoint.tensors.iter().find(|tensor| layout.get(&tensor.name).is_none()) {
+            let place = format!("tensor `{}`", extra.name);
+            return Err(Error::input_at(&origin, place, "does not belong to this network"));
+        }
+        let settings: HeadMethodSettings = part(&origin, metadata, "method")?;
+        settings.build::<f32>().map_err(|error| {
+            Error::input_at(&origin, "metadata `pacmeta`, key `method`", error.to_string())
+        })?;
+        let normalisation = part(&origin, metadata, "normalisation")?;
+        let mut model = Self::new(spec, Parameters::from_values(layout, values)?, settings, normalisation);
+        for (key, value) in metadata {
+            if !["format", "written_by", "prior", "method", "normalisation"].contains(&key.as_str()) {
+                model.notes.insert(key.clone(), value.clone());
+            }
+        }
+        Ok(model)
+    }
+
+    /// The model as a checkpoint. Parameters are stored in the precision in which they are used.
+    pub fn to_checkpoint(&self) -> Checkpoint {
+        let mut metadata = self.notes.clone();
+        let mut prior = json!(self.spec);
+        prior["kind"] = json!(KIND);
+        metadata.insert("prior".into(), prior);
+        metadata.insert("method".into(), json!(self.settings));
+        metadata.insert("normalisation".into(), json!(self.normalisation));
+        Checkpoint {
+            tensors: NamedTensor::of_parameters(&self.parameters),
+            precision: Precision::F32,
+            metadata: Some(Value::Object(metadata)),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! One task: pictures through the body, the head's method, and back through the body.
+
+use pacmeta_tensor::Key;
+use pacmeta_tensor::conv::{ConvBody, Images, Statistics, Workspace};
+
+use crate::environments::images::{Episode, ImageSet};
+use crate::error::Result;
+use crate::learners::head::HeadShape;
+use crate::methods::heads::{FeatureTask, HeadGradient, HeadMethod, HeadRoom, HeadTerms};
+
+/// Room for one task, used again from iteration to iteration.
+pub(super) struct TaskRoom {
+    pub(super) workspace: Workspace,
+    pub(super) pixels: Vec<u8>,
+    pub(super) head: HeadRoom<f32>,
+    pub(super) head_gradient: HeadGradient<f32>,
+    pub(super) body_gradient: Vec<f32>,
+}
+
+impl TaskRoom {
+    pub(super) fn new(body: &ConvBody) -> Self {
+        Self {
+            workspace: body.workspace(),
+            pixels: Vec::new(),
+            head: HeadRoom::default(),
+            head_gradient: HeadGradient::default(),
+            body_gradient: vec![0.0; body.layout().len()],
+        }
+    }
+}
+
+/// What the passes of all tasks share.
+pub(super) struct Network<'a> {
+    pub(super) body: &'a ConvBody,
+    /// Parameters of the body, then of the head.
+    pub(super) parameters: &'a [f32],
+    pub(super) classes: usize,
+}
+
+impl Network<'_> {
+    /// Parameters of the body and of the head.
+    pub(super) fn parts(&self) -> (&[f32], &[f32]) {
+        self.parameters.split_at(self.body.layout().len())
+    }
+
+    pub(super) fn head_shape(&self) -> HeadShape {
+        HeadShape { features: self.body.feature_count(), classes: self.classes }
+    }
+
+    /// The gradient of a method's objective on an episode whose first `subset` examples are S'; left in the room.
+    pub(super) fn gradient(
+        &self,
+        method: &dyn HeadMethod<f32>,
+        set: &ImageSet,
+        episode: &Episode,
+        subset: usize,
+        key: Key,
+        room: &mut TaskRoom,
+    ) -> Result<HeadTerms> {
+        let (body, head) = self.parts();
+        room.pixels.clear();
+        episode.copy_pixels(set, 0..episode.len(), &mut room.pixels);
+        let images = Images::Bytes(&room.pixels);
+        let features = self.body.forward(body, images, Statistics::Batch, &mut room.workspace)?;
+        let task = FeatureTask { shape: self.head_shape(), features, labels: &episode.labels, subset };
+        let terms = method.task_gradient(head, &task, key, &mut room.head, &mut room.head_gradient)?;
+        let TaskRoom { workspace, head_gradient, body_gradient, .. } = room;
+        self.body.backward(body, &head_gradient.features, workspace, body_gradient)?;
+        Ok(terms)
+    }
+}
