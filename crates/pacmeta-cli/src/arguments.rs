@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pacmeta::config::Assumption;
+use pacmeta::config::images::ImageMethodKind;
 
 /// Few-shot meta-learning with PAC-Bayes guarantees: learn a prior from many small data sets, adapt it to a new one.
 #[derive(Debug, Parser)]
@@ -140,28 +141,48 @@ pub(crate) struct Sweep {
 /// interrupted, and trains only what is missing when more sets or seeds are asked for.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta reproduce sinusoid --preset paper --out runs/paper"
+    after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta reproduce sinusoid --preset paper --out runs/paper\n  \
+                  pacmeta reproduce mini-imagenet --data synthetic\n  \
+                  pacmeta reproduce mini-imagenet --data miniimagenet/ --preset paper --examples 10 --methods maml,pacmaml"
 )]
 pub(crate) struct Reproduce {
     /// The study
     #[arg(value_name = "STUDY")]
     pub(crate) study: StudyName,
-    /// How much of it: a small part in a minute, or the paper's whole grid in about two hours on two cores
+    /// How much of it: a small part in a minute or three, or the paper's whole grid
     #[arg(long, value_name = "PRESET", default_value = "quick")]
     pub(crate) preset: PresetName,
     /// The folder of the study (default: runs/, the study and the preset)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Meta-training sets, in place of the preset's number
+    /// The pictures (mini-imagenet): a folder or zip file, or `synthetic` for generated characters
+    #[arg(long, value_name = "PATH")]
+    pub(crate) data: Option<PathBuf>,
+    /// Where decoded pictures are kept (mini-imagenet) [default: the user's cache folder]
+    #[arg(long, value_name = "DIR", requires = "data")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Only these methods (mini-imagenet), e.g. maml,pacmaml
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = image_method, requires = "data")]
+    pub(crate) methods: Option<Vec<ImageMethodKind>>,
+    /// Only training tasks of these sizes (mini-imagenet), e.g. 10,20
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = task_size, requires = "data")]
+    pub(crate) examples: Option<Vec<usize>>,
+    /// Test tasks (mini-imagenet), in place of the preset's number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000), requires = "data")]
+    pub(crate) tasks: Option<u64>,
+    /// Seed of training (mini-imagenet)
+    #[arg(long, value_name = "N", requires = "data")]
+    pub(crate) seed: Option<u64>,
+    /// Meta-training sets (sinusoid), in place of the preset's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) sets: Option<u64>,
-    /// Seeds for each meta-training set, in place of the preset's number
+    /// Seeds for each meta-training set (sinusoid), in place of the preset's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) seeds: Option<u64>,
     /// Iterations of each model, in place of the preset's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) iterations: Option<u64>,
-    /// Try models again that failed in an earlier call
+    /// Try models again that failed in an earlier call (sinusoid)
     #[arg(long)]
     pub(crate) retry_failed: bool,
     /// Print the conclusions as JSON
@@ -172,19 +193,38 @@ pub(crate) struct Reproduce {
     pub(crate) quiet: bool,
 }
 
+fn image_method(name: &str) -> Result<ImageMethodKind, String> {
+    let methods = ImageMethodKind::ALL;
+    methods.into_iter().find(|method| method.name() == name.trim()).ok_or_else(|| {
+        let names: Vec<_> = methods.iter().map(|method| method.name()).collect();
+        format!("expected some of {}, separated by commas", names.join(", "))
+    })
+}
+
+fn task_size(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(size) if (5..=5000).contains(&size) && size % 5 == 0 => Ok(size),
+        _ => Err("expected multiples of 5, the classes of a task, separated by commas".to_owned()),
+    }
+}
+
 /// A study of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StudyName {
     /// Regression on the Sinusoid environment
     Sinusoid,
+    /// Classification of pictures
+    MiniImagenet,
 }
 
 /// How much of a study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PresetName {
-    /// A small part, in about a minute
+    /// A small part, in about a minute (sinusoid) or three (mini-imagenet)
     Quick,
-    /// The paper's whole grid
+    /// What an afternoon allows (mini-imagenet): 10,000 iterations, the smallest tasks
+    Cpu,
+    /// The paper's whole grid: about two hours on two cores (sinusoid), days (mini-imagenet; see --examples and --methods)
     Paper,
 }
 
@@ -252,18 +292,21 @@ pub(crate) enum OutputFormat {
 
 /// Adapt a prior to a small data set and predict
 ///
-/// Predictions are the query's columns with mean, std, lower95 and upper95 of a new observation, in original units.
+/// Predictions are the query's columns with mean, std, lower95 and upper95 of a new observation, in original units. Pictures
+/// come as folders: --support with a folder a class, --query with the pictures to classify; predictions are a class and the
+/// probability of each.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pacmeta adapt runs/sinusoid --support support.csv --query query.csv --output predictions.csv\n  \
+                        pacmeta adapt runs/own-images --support labelled/ --query new/ --output classes.csv\n  \
                         cut -d, -f1 query.csv | pacmeta adapt runs/sinusoid --support support.csv --json"
 )]
 pub(crate) struct Adapt {
     /// The folder of a run, or a checkpoint file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
-    /// The examples to adapt to: features and target, CSV or JSON
-    #[arg(long, value_name = "FILE")]
+    /// The examples to adapt to: features and target, CSV or JSON; or a folder (or zip) of labelled pictures
+    #[arg(long, value_name = "PATH")]
     pub(crate) support: PathBuf,
     /// The task in that file to adapt to, where it holds several
     #[arg(long, value_name = "NAME")]
@@ -271,8 +314,8 @@ pub(crate) struct Adapt {
     /// The CSV column that names the task [default: that of the run, else `task`]
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
-    /// The inputs to predict at; standard input if `-` or absent
-    #[arg(long, value_name = "FILE")]
+    /// The inputs to predict at, or a folder (or zip) of pictures; standard input if `-` or absent
+    #[arg(long, value_name = "PATH")]
     pub(crate) query: Option<PathBuf>,
     /// Where predictions go [default: standard output]
     #[arg(long, short, value_name = "FILE")]

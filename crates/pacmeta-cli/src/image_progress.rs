@@ -134,6 +134,11 @@ impl ImageObserver for ImageProgress {
         }
     }
 
+    fn scoring(&mut self, tasks: usize) {
+        self.bar.finish_and_clear();
+        self.say(&format!("{}: scoring {tasks} test tasks", self.name));
+    }
+
     fn stop(&self) -> bool {
         interrupt::requested()
     }

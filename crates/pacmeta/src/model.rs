@@ -177,6 +177,13 @@ impl Model {
     /// When tensors are missing, unknown or of the wrong shape, or the metadata contradict them.
     pub fn from_checkpoint(origin: impl std::fmt::Display, checkpoint: &Checkpoint) -> Result<Self> {
         let origin = origin.to_string();
+        if checkpoint.tensor("head.weight").is_some() {
+            return Err(Error::input(
+                &origin,
+                "is a network for pictures: use it with `pacmeta adapt RUN --support FOLDER --query FOLDER`; this command is for \
+                 regression",
+            ));
+        }
         let spec = infer_spec(&origin, checkpoint)?;
         let layout: Arc<ParameterLayout> = spec.layout()?.into();
         let mut values = Vec::with_capacity(layout.len());

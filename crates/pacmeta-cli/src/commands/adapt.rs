@@ -9,11 +9,15 @@ use pacmeta::environments::table::{
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 
+use super::adapt_images;
 use super::inputs::{check_output, read_model, task_column_of};
 use crate::arguments::{Adapt, OutputFormat};
 use crate::output::print_bytes;
 
 pub(crate) fn run(arguments: &Adapt) -> Result<()> {
+    if let Some(model) = adapt_images::model_of(&arguments.run)? {
+        return adapt_images::run(&model, arguments);
+    }
     let query_path = query_path(arguments)?;
     if let Some(output) = &arguments.output {
         let prior = arguments.run.join("prior.safetensors");
@@ -74,7 +78,7 @@ fn query_path(arguments: &Adapt) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn extension(path: &Path) -> Option<Format> {
+pub(super) fn extension(path: &Path) -> Option<Format> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "csv" => Some(Format::Csv),
         "json" => Some(Format::Json),

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod adapt;
+mod adapt_images;
 pub(crate) mod bench;
 pub(crate) mod bound;
 mod bound_table;
@@ -9,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod evaluate;
 mod images;
 mod inputs;
+mod mini_imagenet;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 mod scores;

@@ -11,7 +11,9 @@ use crate::arguments::Report;
 use crate::output::{print, print_json};
 
 pub(crate) fn run(arguments: &Report) -> Result<()> {
-    if report_of_study(&arguments.run, arguments.json)? {
+    if report_of_study(&arguments.run, arguments.json)?
+        || super::images::report_of_run(&arguments.run, arguments.json)?
+    {
         return Ok(());
     }
     let results = RunResults::read(&arguments.run)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pacmeta::learners::TargetTemperature;
 use pacmeta::report::{figure_svg, study_page};
 use pacmeta::studies::claims::{Claim, Verdict};
+use pacmeta::studies::mini_imagenet::STUDY;
 use pacmeta::studies::sinusoid::{
     Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
 };
@@ -14,6 +15,7 @@ use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
+use super::mini_imagenet;
 use super::scores::wrapped;
 use super::study::{Manner, run_in};
 use crate::arguments::{PresetName, Reproduce, StudyName};
@@ -23,23 +25,34 @@ use crate::table::Table;
 pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
     match arguments.study {
         StudyName::Sinusoid => sinusoid(arguments),
+        StudyName::MiniImagenet => mini_imagenet::run(arguments),
     }
 }
 
-fn plan(arguments: &Reproduce) -> Plan {
+fn plan(arguments: &Reproduce) -> Result<Plan> {
+    let of_pictures = "is for the study mini-imagenet; this one draws its tasks";
+    if arguments.data.is_some() {
+        return Err(Error::input("option `--data`", of_pictures));
+    }
     let mut plan = Plan::new(match arguments.preset {
         PresetName::Quick => Preset::Quick,
+        PresetName::Cpu => {
+            return Err(Error::input(
+                "option `--preset`",
+                "`cpu` is for the study mini-imagenet; choose `quick` or `paper`",
+            ));
+        }
         PresetName::Paper => Preset::Paper,
     });
     plan.data_sets = arguments.sets.unwrap_or(plan.data_sets);
     plan.seeds = arguments.seeds.unwrap_or(plan.seeds);
     plan.iterations = arguments.iterations.unwrap_or(plan.iterations);
     plan.ablation_sets = plan.ablation_sets.min(plan.data_sets);
-    plan
+    Ok(plan)
 }
 
 fn sinusoid(arguments: &Reproduce) -> Result<()> {
-    let plan = plan(arguments);
+    let plan = plan(arguments)?;
     let out: PathBuf = match &arguments.out {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, plan.preset)),
@@ -53,6 +66,7 @@ pub(super) fn report_of_study(folder: &Path, as_json: bool) -> Result<bool> {
     let Some(stored) = StoredPlan::read(folder)? else { return Ok(false) };
     match stored.study.as_str() {
         SinusoidSpec::STUDY => show(folder, as_json)?,
+        STUDY => mini_imagenet::show(folder, as_json)?,
         SweepSpec::STUDY => super::sweep::show(folder, as_json)?,
         other => return Err(Error::input(folder.display(), format!("holds the unknown study `{other}`"))),
     }

@@ -1,6 +1,7 @@
 //! A run of image classification: pictures and classes of a configuration, training in a folder, scores.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pacmeta_tensor::{Key, Parameters};
 use serde_json::json;
@@ -38,6 +39,9 @@ pub trait ImageObserver: Send {
     /// A validation is done.
     fn validated(&mut self, iteration: u64, scores: &ImageScores);
 
+    /// The test tasks are being scored.
+    fn scoring(&mut self, tasks: usize);
+
     /// Whether to stop now.
     fn stop(&self) -> bool;
 }
@@ -51,6 +55,7 @@ impl ImageObserver for Quiet {
     fn begin(&mut self, _: u64, _: u64) {}
     fn iteration(&mut self, _: u64, _: u64, _: &ImageTerms) {}
     fn validated(&mut self, _: u64, _: &ImageScores) {}
+    fn scoring(&mut self, _: usize) {}
     fn stop(&self) -> bool {
         false
     }
@@ -68,7 +73,7 @@ pub struct ImageOutcome {
 /// The pictures of a configuration, ready to be learned from.
 pub struct ImageExperiment {
     config: ImageConfig,
-    set: ImageSet,
+    set: Arc<ImageSet>,
     splits: Splits,
 }
 
@@ -105,14 +110,14 @@ impl ImageExperiment {
             (set, splits, notes)
         };
         let splits = if data.rotations { splits.with_rotations() } else { splits };
-        Ok((Self::new(config, set, splits)?, notes))
+        Ok((Self::new(config, Arc::new(set), splits)?, notes))
     }
 
     /// An experiment on pictures that were opened before.
     ///
     /// # Errors
     /// When classes or pictures are too few for the tasks of the configuration.
-    pub fn new(config: ImageConfig, set: ImageSet, splits: Splits) -> Result<Self> {
+    pub fn new(config: ImageConfig, set: Arc<ImageSet>, splits: Splits) -> Result<Self> {
         let experiment = Self { config, set, splits };
         ImageTrainer::new(&experiment.config, &experiment.set, &experiment.splits.train)?;
         experiment.test_tasks().check()?;
@@ -120,6 +125,23 @@ impl ImageExperiment {
             experiment.validation_tasks().check()?;
         }
         Ok(experiment)
+    }
+
+    /// Another configuration on the same pictures; its section `[data]` may differ in the sizes of tasks only.
+    ///
+    /// # Errors
+    /// When it asks for other pictures, or they are too few for its tasks.
+    pub fn with_config(&self, mut config: ImageConfig) -> Result<Self> {
+        let (ours, theirs) = (&self.config.data, &mut config.data);
+        let same =
+            (ours.side, ours.channels, ours.rotations) == (theirs.side, theirs.channels, theirs.rotations);
+        if !same || ours.min_examples != theirs.min_examples {
+            return Err(Error::config("data", "asks for other pictures than those that were opened"));
+        }
+        theirs.path.clone_from(&ours.path);
+        theirs.split.clone_from(&ours.split);
+        theirs.cache.clone_from(&ours.cache);
+        Self::new(config, Arc::clone(&self.set), self.splits.clone())
     }
 
     /// The configuration.

@@ -10,13 +10,17 @@
 
 mod evaluation;
 mod experiment;
+mod files;
+mod gallery;
 mod model;
 mod pass;
+pub mod report;
 mod scores;
 mod trainer;
 
 pub use evaluation::{Query, TaskPrediction};
 pub use experiment::{ImageExperiment, ImageObserver, ImageOutcome, Quiet};
+pub use files::{ImageRunFiles, ScoredRun};
 pub use model::{ImageModel, LabelledPictures};
 pub use scores::{ImageScores, ReliabilityBin};
 pub use trainer::{ImageTerms, ImageTrainer};

@@ -218,7 +218,7 @@ pub enum Normalisation {
 }
 
 impl ImageConfig {
-    pub(super) fn from_table(table: &Table) -> Result<Self> {
+    pub(crate) fn from_table(table: &Table) -> Result<Self> {
         let top = Section::root(table, TOP)?;
         let data = Section::open(table, "data", DATA_KEYS)?;
         let prior = Section::open(table, "prior", PRIOR_KEYS)?;

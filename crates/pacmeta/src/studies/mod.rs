@@ -9,12 +9,15 @@
 //! * [`cross_validation`]: settings chosen on other tasks than they are scored on.
 //! * [`numbers`]: files of numbers beside a page.
 //! * [`sinusoid`]: the paper's regression study.
+//! * `mini_imagenet`: the paper's study on pictures (feature `images`).
 //! * [`sweep`]: a grid over anybody's configuration and tasks.
 
 pub mod claims;
 pub mod cross_validation;
 pub mod folder;
 pub mod grid;
+#[cfg(feature = "images")]
+pub mod mini_imagenet;
 pub mod numbers;
 pub mod record;
 pub mod runner;

@@ -1,0 +1,180 @@
+//! `pacmeta adapt` on pictures.
+
+use std::path::Path;
+
+use pacmeta::classification::{ImageModel, LabelledPictures};
+use pacmeta::environments::images::{
+    Channels, ImageOptions, ImageSet, PictureShape, RootPictures, open_images,
+};
+use pacmeta::training::checkpoint::Checkpoint;
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use pacmeta_tensor::Key;
+use serde_json::json;
+
+use super::adapt::extension;
+use super::inputs::check_output;
+use crate::arguments::{Adapt, OutputFormat};
+use crate::output::{print_bytes, remark, warn};
+use pacmeta::environments::table::Format;
+
+/// The model of a run or checkpoint file, if it is one of pictures.
+pub(super) fn model_of(run: &Path) -> Result<Option<ImageModel>> {
+    let file = if run.is_dir() { run.join("prior.safetensors") } else { run.to_path_buf() };
+    if !file.is_file() || file.extension().is_none_or(|ending| ending != "safetensors") {
+        return Ok(None); // the caller knows what to say
+    }
+    let checkpoint = Checkpoint::read(&file)?;
+    if !ImageModel::is_in(&checkpoint) {
+        return Ok(None);
+    }
+    ImageModel::from_checkpoint(file.display(), &checkpoint).map(Some)
+}
+
+pub(super) fn run(model: &ImageModel, arguments: &Adapt) -> Result<()> {
+    let useless = [
+        ("--task", arguments.task.is_some()),
+        ("--task-column", arguments.task_column.is_some()),
+        ("--temperature", arguments.temperature.is_some()),
+    ];
+    if let Some((option, _)) = useless.into_iter().find(|(_, given)| *given) {
+        let message = "is for tables; this run is of pictures, which need --support and --query only";
+        return Err(Error::input(format!("option `{option}`"), message));
+    }
+    let Some(query) = &arguments.query else {
+        return Err(Error::input(
+            "option `--query`",
+            "expected a folder or zip file of pictures to classify",
+        ));
+    };
+    if let Some(output) = &arguments.output {
+        check_output(output, [&*arguments.support, query, &*arguments.run])?;
+    }
+    let spec = model.spec();
+    let Some(channels) = Channels::from_count(spec.channels) else {
+        return Err(Error::input(arguments.run.display(), "has a number of channels that no picture has"));
+    };
+    let shape = PictureShape { side: spec.side, channels };
+    let support = open(&arguments.support, shape, RootPictures::Refused)?;
+    let queries = open(query, shape, RootPictures::OneClass)?;
+    let names: Vec<&str> = support.classes().iter().map(|class| class.name.as_str()).collect();
+    if names.len() < 2 {
+        let message =
+            format!("has pictures of {} class only; expected a folder for each of at least two", names.len());
+        return Err(Error::input(arguments.support.display(), message));
+    }
+    if names.len() != spec.classes {
+        remark(&format!(
+            "{} classes here, {} in training: the head starts at zero instead of its learned weights",
+            names.len(),
+            spec.classes
+        ));
+    }
+    let (pixels, labels) = gathered(&support);
+    let labelled = LabelledPictures { pixels: &pixels, labels: &labels, classes: names.len() };
+    let (pixels, folders) = gathered(&queries);
+    let probabilities = model.classify(labelled, &pixels, Key::new(0).named("adapt"))?;
+    tell_accuracy(&names, &queries, &folders, &probabilities);
+
+    let format = match (arguments.format, arguments.json, arguments.output.as_deref().and_then(extension)) {
+        (Some(OutputFormat::Json), ..) | (None, true, _) | (None, false, Some(Format::Json)) => Format::Json,
+        _ => Format::Csv,
+    };
+    let rows: Vec<Row<'_>> = queries
+        .classes()
+        .iter()
+        .flat_map(|class| &class.pictures)
+        .zip(&probabilities)
+        .map(|(&picture, probabilities)| Row { picture: queries.picture_name(picture), probabilities })
+        .collect();
+    let text = match format {
+        Format::Json => as_json(&names, &rows),
+        _ => as_csv(&names, &rows)?,
+    };
+    match &arguments.output {
+        Some(output) => write_atomically(output, &text),
+        None => print_bytes(&text),
+    }
+}
+
+fn open(path: &Path, shape: PictureShape, root_pictures: RootPictures) -> Result<ImageSet> {
+    let opened = open_images(&ImageOptions { root_pictures, ..ImageOptions::small(path, shape) }, &mut ())?;
+    opened.notes.iter().for_each(|note| remark(&format!("{}: {note}", path.display())));
+    Ok(opened.set)
+}
+
+/// All pixels, and the class of each picture.
+fn gathered(set: &ImageSet) -> (Vec<u8>, Vec<usize>) {
+    let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+    for (label, class) in set.classes().iter().enumerate() {
+        for &picture in &class.pictures {
+            pixels.extend_from_slice(set.pixels(picture));
+            labels.push(label);
+        }
+    }
+    (pixels, labels)
+}
+
+/// Where the queries lie in folders of the same classes, how many are right.
+fn tell_accuracy(names: &[&str], queries: &ImageSet, folders: &[usize], probabilities: &[Vec<f32>]) {
+    let truth: Option<Vec<usize>> =
+        queries.classes().iter().map(|class| names.iter().position(|name| *name == class.name)).collect();
+    match truth {
+        Some(truth) => {
+            let rows = folders.iter().zip(probabilities);
+            let right = rows.filter(|(folder, row)| best(row) == truth[**folder]).count();
+            remark(&format!("{right} of {} pictures are classified as their folders say", folders.len()));
+        }
+        None if queries.len() < 5 => {
+            warn("batch norm normalises the queries together: with so few of them, predictions may be poor");
+        }
+        None => {}
+    }
+}
+
+struct Row<'a> {
+    picture: &'a str,
+    probabilities: &'a [f32],
+}
+
+fn best(probabilities: &[f32]) -> usize {
+    (0..probabilities.len())
+        .fold(0, |best, class| if probabilities[class] > probabilities[best] { class } else { best })
+}
+
+fn as_json(names: &[&str], rows: &[Row<'_>]) -> Vec<u8> {
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let probabilities: serde_json::Map<_, _> = names
+                .iter()
+                .zip(row.probabilities)
+                .map(|(name, probability)| ((*name).to_owned(), json!(probability)))
+                .collect();
+            let predicted = best(row.probabilities);
+            json!({
+                "picture": row.picture,
+                "class": names[predicted],
+                "probability": row.probabilities[predicted],
+                "probabilities": probabilities,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({ "predictions": rows })).into_bytes()
+}
+
+fn as_csv(names: &[&str], rows: &[Row<'_>]) -> Result<Vec<u8>> {
+    let failed = |error: csv::Error| Error::input("the predictions", error.to_string());
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let columns = names.iter().map(|name| format!("p({name})"));
+    let header = ["picture", "class", "probability"].map(str::to_owned).into_iter().chain(columns);
+    writer.write_record(header).map_err(failed)?;
+    for row in rows {
+        let predicted = best(row.probabilities);
+        let front =
+            [row.picture.to_owned(), names[predicted].to_owned(), row.probabilities[predicted].to_string()];
+        let all = front.into_iter().chain(row.probabilities.iter().map(f32::to_string));
+        writer.write_record(all).map_err(failed)?;
+    }
+    writer.into_inner().map_err(|error| Error::input("the predictions", error.to_string()))
+}

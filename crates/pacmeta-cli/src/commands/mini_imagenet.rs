@@ -1,0 +1,185 @@
+//! `pacmeta reproduce mini-imagenet`, and what `pacmeta report` does for its folder.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use indicatif::MultiProgress;
+use pacmeta::classification::ImageExperiment;
+use pacmeta::report::{ClaimRow, study_page};
+use pacmeta::studies::mini_imagenet::{
+    ImagePlan, ImagePreset, ModelRun, STUDY, claims, numbers, report, runs,
+};
+use pacmeta::studies::{Session, StoredPlan, StudyFolder};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use serde_json::{Value, json};
+
+use super::images::train_in;
+use super::scores::wrapped;
+use crate::arguments::{PresetName, Reproduce};
+use crate::image_progress::ImageProgress;
+use crate::output::{bold, command_line, print, print_json};
+use crate::progress::Verbosity;
+use crate::table::Table;
+
+pub(super) fn run(arguments: &Reproduce) -> Result<()> {
+    let plan = plan(arguments)?;
+    let out = match &arguments.out {
+        Some(out) => out.clone(),
+        None => Path::new("runs").join(format!("{STUDY}-{}", plan.preset)),
+    };
+    let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
+    train(&plan, &out, verbosity)?;
+    show(&out, arguments.json)
+}
+
+fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
+    for (option, given) in [
+        ("--sets", arguments.sets.is_some()),
+        ("--seeds", arguments.seeds.is_some()),
+        ("--retry-failed", arguments.retry_failed),
+    ] {
+        if given {
+            return Err(Error::input(format!("option `{option}`"), "is for the study sinusoid; remove it"));
+        }
+    }
+    let Some(data) = &arguments.data else {
+        return Err(Error::input(
+            "option `--data`",
+            "expected the folder of miniImageNet's pictures (one folder or zip file a class, with split.csv), or `synthetic` \
+             for generated characters",
+        ));
+    };
+    let absolute =
+        |path: &PathBuf| std::path::absolute(path).map_err(|source| Error::io("find", path, source));
+    let data = if data.as_os_str() == "synthetic" { data.clone() } else { absolute(data)? };
+    let mut plan = ImagePlan::new(
+        match arguments.preset {
+            PresetName::Quick => ImagePreset::Quick,
+            PresetName::Cpu => ImagePreset::Cpu,
+            PresetName::Paper => ImagePreset::Paper,
+        },
+        data,
+    );
+    plan.cache = arguments.cache.as_ref().map(absolute).transpose()?;
+    plan.methods = arguments.methods.clone().unwrap_or(plan.methods);
+    plan.examples = arguments.examples.clone().unwrap_or(plan.examples);
+    plan.examples.sort_unstable();
+    plan.examples.dedup();
+    plan.iterations = arguments.iterations.unwrap_or(plan.iterations);
+    plan.tasks = arguments.tasks.map_or(plan.tasks, |tasks| tasks as usize);
+    plan.seed = arguments.seed.unwrap_or(plan.seed);
+    Ok(plan)
+}
+
+/// Trains what is missing, one model after another, each on all threads.
+fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
+    let bars = MultiProgress::new();
+    let models = plan.models();
+    let first = models.first().ok_or_else(|| Error::input("the plan", "has no models"))?;
+    let mut progress = ImageProgress::new(out, verbosity, &bars);
+    // Pictures that cannot be used are refused before anything is written.
+    let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
+    notes.iter().for_each(|note| progress.say(note));
+    drop(progress);
+    let folder = StudyFolder::open(out, STUDY, plan, &command_line())?;
+    let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
+    for model in models {
+        let run = out.join(model.folder());
+        let mut progress = ImageProgress::new(&run, verbosity, &bars);
+        let scored = pictures
+            .with_config(plan.config(model)?)
+            .and_then(|experiment| train_in(&experiment, &run, &mut progress));
+        match scored {
+            Ok(scored) => finished += usize::from(scored.outcome.iterations > 0),
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+    }
+    let session = Session {
+        models: finished,
+        seconds: start.elapsed().as_secs_f64(),
+        threads: rayon::current_num_threads(),
+    };
+    folder.remember(session)?;
+    outcome
+}
+
+/// Writes page and numbers from the files of the runs, and prints the conclusions.
+pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
+    let Some(stored) = StoredPlan::read(folder)? else {
+        return Err(Error::input(folder.display(), "is no study's folder"));
+    };
+    let plan: ImagePlan = stored.plan(folder)?;
+    let runs = runs(&plan, folder)?;
+    for file in numbers(&plan, &runs)? {
+        write_atomically(folder.join(file.name), file.content.as_bytes())?;
+    }
+    let page = folder.join("report.html");
+    write_atomically(&page, study_page(&report(&plan, &runs, &stored.command, &stored.history)).as_bytes())?;
+    let claims: Vec<ClaimRow> = plan.examples.iter().flat_map(|&examples| claims(&runs, examples)).collect();
+    if as_json {
+        return print_json(&conclusions(&runs, &claims, &page));
+    }
+    print(&in_words(&plan, &runs, &claims, &page))
+}
+
+fn conclusions(runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> Value {
+    let models: Vec<Value> = runs
+        .iter()
+        .map(|run| {
+            let scores = run.run.as_ref().and_then(|files| files.scores.as_ref());
+            json!({
+                "method": run.model.method,
+                "examples": run.model.examples,
+                "accuracy": scores.map(|scores| scores.accuracy),
+                "standard_error": scores.and_then(|scores| scores.accuracy_standard_error),
+                "interval95": scores.and_then(|scores| scores.accuracy_interval95),
+                "log_likelihood": scores.map(|scores| scores.log_likelihood),
+                "calibration_error": scores.map(|scores| scores.calibration_error),
+                "paper_accuracy": run.model.accuracy_in_paper().map(|percent| percent / 100.0),
+            })
+        })
+        .collect();
+    json!({ "models": models, "claims": claims, "report": page.display().to_string() })
+}
+
+fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> String {
+    let mut text = format!(
+        "{}\n",
+        bold(
+            "Test accuracy in percent: mean over test tasks ± half of its 95 % interval (in brackets: the paper's)"
+        )
+    );
+    let header =
+        std::iter::once(String::new()).chain(plan.methods.iter().map(|method| method.title().to_owned()));
+    let mut table = Table::new(header);
+    for &examples in &plan.examples {
+        let cells = runs.iter().filter(|run| run.model.examples == examples).map(|run| {
+            let ours =
+                run.run.as_ref().and_then(|files| files.scores.as_ref()).map_or("-".to_owned(), |scores| {
+                    let half = scores
+                        .accuracy_interval95
+                        .map_or(String::new(), |half| format!(" ± {:.1}", 100.0 * half));
+                    format!("{:.1}{half}", 100.0 * scores.accuracy)
+                });
+            match run.model.accuracy_in_paper() {
+                Some(paper) => format!("{ours} ({paper:.1})"),
+                None => ours,
+            }
+        });
+        table.row(std::iter::once(format!("mᵢ = {examples}")).chain(cells));
+    }
+    text.push_str(&table.render());
+    if !claims.is_empty() {
+        text.push_str(&format!("\n{}\n", bold("The paper's claims on these numbers")));
+    }
+    for claim in claims {
+        let verdict = claim.verdict.words();
+        text.push_str(&format!("  {verdict:<13}  {}", wrapped(&claim.statement, "                 ")));
+    }
+    text.push_str(&format!("\nreport   {}\n", page.display()));
+    text
+}

@@ -1,0 +1,178 @@
+//! What is trained: methods, sizes of tasks, and the hyper-parameters of the paper's table.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::config::ImageConfig;
+use crate::config::images::ImageMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
+use crate::error::Result;
+
+/// How much of the study is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImagePreset {
+    /// A few minutes: half-size pictures, a few hundred iterations, m_i = 10.
+    Quick,
+    /// About an hour and a half on two cores: 10,000 iterations, m_i = 10.
+    Cpu,
+    /// The paper's: 60,000 iterations, every m_i.
+    Paper,
+}
+
+impl fmt::Display for ImagePreset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quick => "quick",
+            Self::Cpu => "cpu",
+            Self::Paper => "paper",
+        })
+    }
+}
+
+/// A study: every method with every size of tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ImagePlan {
+    /// The preset it started from.
+    pub preset: ImagePreset,
+    /// The pictures: a path, or `synthetic`.
+    pub data: PathBuf,
+    /// The folder of decoded pictures, if not the user's own.
+    pub cache: Option<PathBuf>,
+    /// The methods.
+    pub methods: Vec<ImageMethodKind>,
+    /// m_i: pictures in a training task, a multiple of 5.
+    pub examples: Vec<usize>,
+    /// Iterations of each model.
+    pub iterations: u64,
+    /// Test tasks.
+    pub tasks: usize,
+    /// Rows and columns of a picture.
+    pub side: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// One model of the study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Model {
+    /// The method.
+    pub method: ImageMethodKind,
+    /// m_i.
+    pub examples: usize,
+}
+
+impl Model {
+    /// The name of its run directory.
+    pub fn folder(&self) -> String {
+        format!("{}-m{}", self.method.name(), self.examples)
+    }
+}
+
+/// Classes of a task.
+pub(super) const WAY: usize = 5;
+/// m_i in the paper.
+const EXAMPLES: [usize; 4] = [10, 20, 40, 80];
+/// The paper's methods, in its order.
+pub(super) const METHODS: [ImageMethodKind; 5] = [Fomaml, Maml, Bmaml, Pacoh, Pacmaml];
+/// The paper's Table 1: test accuracy in percent, one row an m_i, one column a method.
+const PAPER: [[f64; 5]; 4] = [
+    [41.8, 47.3, 29.9, 31.2, 47.8],
+    [44.3, 48.0, 34.3, 37.0, 49.1],
+    [46.2, 47.8, 41.5, 41.6, 48.9],
+    [45.7, 48.1, 44.2, 44.6, 50.1],
+];
+/// The paper's inner rates, in the same order.
+const INNER_RATES: [[f64; 5]; 4] = [
+    [0.1, 0.1, 0.003, 0.01, 0.03],
+    [0.03, 0.1, 0.003, 0.003, 0.01],
+    [0.03, 0.03, 0.003, 0.003, 0.01],
+    [0.03, 0.03, 0.0003, 0.003, 0.01],
+];
+/// The paper's alpha; FOMAML and MAML have none.
+const ALPHAS: [[f64; 5]; 4] = [
+    [f64::NAN, f64::NAN, 1.0, 10.0, 1.0],
+    [f64::NAN, f64::NAN, 0.1, 1.0, 1.0],
+    [f64::NAN, f64::NAN, 0.1, 1.0, 10.0],
+    [f64::NAN, f64::NAN, 0.1, 1.0, 1.0],
+];
+
+/// A number of a table; for an m_i that the paper does not have, that of the nearest smaller one.
+fn of_table(table: &[[f64; 5]; 4], model: Model) -> Option<f64> {
+    let row = EXAMPLES.iter().rposition(|&examples| examples <= model.examples).unwrap_or(0);
+    let column = METHODS.iter().position(|&method| method == model.method)?;
+    Some(table[row][column]).filter(|value| !value.is_nan())
+}
+
+impl Model {
+    /// The accuracy that the paper reports, in percent.
+    pub fn accuracy_in_paper(&self) -> Option<f64> {
+        EXAMPLES.contains(&self.examples).then(|| of_table(&PAPER, *self)).flatten()
+    }
+}
+
+impl ImagePlan {
+    /// The plan of a preset.
+    pub fn new(preset: ImagePreset, data: PathBuf) -> Self {
+        let plan = Self {
+            preset,
+            data,
+            cache: None,
+            methods: METHODS.to_vec(),
+            examples: EXAMPLES.to_vec(),
+            iterations: 60_000,
+            tasks: 600,
+            side: 84,
+            seed: 0,
+        };
+        match preset {
+            ImagePreset::Quick => Self { examples: vec![10], iterations: 600, tasks: 200, side: 42, ..plan },
+            ImagePreset::Cpu => Self { examples: vec![10], iterations: 10_000, ..plan },
+            ImagePreset::Paper => plan,
+        }
+    }
+
+    /// The models, smallest tasks first.
+    pub fn models(&self) -> Vec<Model> {
+        let sizes = self.examples.iter();
+        sizes
+            .flat_map(|&examples| self.methods.iter().map(move |&method| Model { method, examples }))
+            .collect()
+    }
+
+    /// The configuration of a model: the paper's hyper-parameters.
+    ///
+    /// # Errors
+    /// When a number of the plan is out of range.
+    pub fn config(&self, model: Model) -> Result<ImageConfig> {
+        let text = |path: &PathBuf| Value::String(path.display().to_string());
+        let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let mut data = Table::from_iter([
+            ("environment".to_owned(), Value::from("images")),
+            ("path".to_owned(), text(&self.data)),
+            ("side".to_owned(), whole(self.side as u64)),
+            ("way".to_owned(), whole(WAY as u64)),
+            ("shots".to_owned(), whole((model.examples / WAY) as u64)),
+        ]);
+        data.extend(self.cache.as_ref().map(|cache| ("cache".to_owned(), text(cache))));
+        let mut method = Table::from_iter([("name".to_owned(), Value::from(model.method.name()))]);
+        for (key, table) in [("rate", &INNER_RATES), ("alpha", &ALPHAS)] {
+            method.extend(of_table(table, model).map(|value| (key.to_owned(), Value::Float(value))));
+        }
+        let validate_every = (self.iterations / 60).clamp(100, 1000).min(self.iterations);
+        let training = Table::from_iter([
+            ("iterations".to_owned(), whole(self.iterations)),
+            ("validate_every".to_owned(), whole(validate_every)),
+            ("validation_tasks".to_owned(), whole((self.tasks as u64 / 6).max(1))),
+        ]);
+        let evaluation = Table::from_iter([("tasks".to_owned(), whole(self.tasks as u64))]);
+        let sections =
+            [("data", data), ("method", method), ("training", training), ("evaluation", evaluation)];
+        let mut table: Table =
+            sections.into_iter().map(|(name, section)| (name.to_owned(), Value::Table(section))).collect();
+        table.insert("seed".to_owned(), whole(self.seed));
+        ImageConfig::from_table(&table)
+    }
+}

@@ -1,0 +1,80 @@
+//! Plans, claims and pages of the study on pictures.
+
+use super::*;
+use crate::classification::ImageScores;
+use crate::config::images::ImageMethodKind;
+use crate::config::images::ImageMethodKind::{Fomaml, Maml, Pacmaml, Pacoh};
+use crate::report::ClaimVerdict;
+
+fn plan() -> ImagePlan {
+    ImagePlan::new(ImagePreset::Paper, "synthetic".into())
+}
+
+#[test]
+fn the_papers_plan_has_its_twenty_models_and_their_hyper_parameters() {
+    let plan = plan();
+    assert_eq!(plan.models().len(), 20);
+    for model in plan.models() {
+        let config = plan.config(model).unwrap();
+        assert_eq!(config.data.way * config.data.shots, model.examples);
+        assert_eq!((config.training.batch, config.method.steps, config.evaluation.tasks), (4, 6, 600));
+    }
+    let config = plan.config(Model { method: Pacmaml, examples: 40 }).unwrap();
+    assert_eq!((config.method.rate, config.method.alpha, config.training.rate), (0.01, 10.0, 1e-3));
+    let config = plan.config(Model { method: Pacoh, examples: 10 }).unwrap();
+    assert_eq!((config.method.rate, config.method.alpha, config.training.rate), (0.01, 10.0, 1e-4));
+    assert_eq!(Model { method: Maml, examples: 80 }.accuracy_in_paper(), Some(48.1));
+    assert_eq!(Model { method: Maml, examples: 15 }.accuracy_in_paper(), None);
+}
+
+/// A scored run whose accuracies are a wave around `mean`.
+fn scored(plan: &ImagePlan, method: ImageMethodKind, mean: f64, shift: f64) -> ModelRun {
+    let per_task: Vec<f64> = (0..100).map(|task| mean + 0.05 * (f64::from(task) + shift).sin()).collect();
+    let model = Model { method, examples: 10 };
+    let scores = ImageScores { per_task, ..ImageScores::of(&[]) };
+    let run = ImageRunFiles {
+        folder: "run".into(),
+        config: plan.config(model).unwrap(),
+        metrics: Vec::new(),
+        scores: Some(ImageScores { accuracy: mean, tasks: 100, ..scores }),
+        gallery: Vec::new(),
+    };
+    ModelRun { model, run: Some(run) }
+}
+
+#[test]
+fn claims_follow_the_numbers() {
+    let plan = plan();
+    let runs =
+        [scored(&plan, Pacmaml, 0.45, 0.0), scored(&plan, Maml, 0.48, 1.0), scored(&plan, Fomaml, 0.40, 2.0)];
+    let rows = claims(&runs, 10);
+    let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
+    // three points behind MAML; five ahead of FOMAML; MAML eight ahead; the others have no model
+    assert_eq!(verdicts, [ClaimVerdict::NotSupported, ClaimVerdict::Supported, ClaimVerdict::Supported]);
+    assert!((rows[0].effect + 3.0).abs() < 0.2, "{:?}", rows[0]);
+    // the same accuracies task by task: equal for certain, which is within one point
+    let twins = [scored(&plan, Pacmaml, 0.45, 0.0), scored(&plan, Maml, 0.45, 0.0)];
+    assert_eq!(claims(&twins, 10)[0].verdict, ClaimVerdict::Supported);
+    // a difference of about the margin is not decided by tasks this noisy
+    let close = [scored(&plan, Pacmaml, 0.45, 0.0), scored(&plan, Maml, 0.46, 1.5)];
+    assert_eq!(claims(&close, 10)[0].verdict, ClaimVerdict::Undecided);
+    assert!(claims(&runs, 20).is_empty());
+}
+
+#[test]
+fn the_page_shows_what_is_there_and_what_is_missing() {
+    let plan = ImagePlan { examples: vec![10], ..plan() };
+    let mut runs = vec![scored(&plan, Pacmaml, 0.45, 0.0), scored(&plan, Maml, 0.48, 1.0)];
+    runs.push(ModelRun { model: Model { method: Pacoh, examples: 10 }, run: None });
+    let html = crate::report::study_page(&report(&plan, &runs, "pacmeta reproduce mini-imagenet", &[]));
+    assert!(html.contains("2 of 3 models are finished"), "no count");
+    assert!(html.contains("45") && html.contains("47.8"), "ours or the paper's number is missing");
+    assert!(html.contains("not supported"));
+    let files = numbers(&plan, &runs).unwrap();
+    assert_eq!(files[0].content.lines().count(), 4);
+    assert!(
+        files[0].content.lines().nth(2).unwrap().starts_with("maml,10,0,60000,0.48"),
+        "{}",
+        files[0].content
+    );
+}
