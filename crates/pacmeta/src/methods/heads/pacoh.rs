@@ -72,7 +72,7 @@ impl<E: Element> HeadMethod<E> for Pacoh {
         let sets = task.sets(head, SubsetRule::Nested)?;
         gradient.reset(task);
         let beta = self.learner.beta(sets.sizes());
-        let HeadRoom { steps, chaser, weights, judge, .. } = room;
+        let HeadRoom { steps, chaser, weights, exponents, judge, .. } = room;
         let terms = match self.estimator {
             PacohEstimator::Posterior => {
                 let adaptation = self.learner.at(name, (head, task.shape), sets.judged, beta);
@@ -87,14 +87,14 @@ impl<E: Element> HeadMethod<E> for Pacoh {
                 let size = task.shape.parameters();
                 chaser.draw(size, samples, self.learner.sigma_squared, key.named("start"));
                 let terms = judge.judge(head, task, &sets, chaser, Unseen::All, None);
-                let mut exponents = Vec::with_capacity(samples);
+                exponents.clear();
                 for offset in chaser.iter() {
                     judge.look(task.shape, head, offset, sets.all);
                     exponents.push(-beta * mean(&judge.outputs.losses));
                 }
                 let largest = exponents.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let total: f64 = exponents.iter().map(|exponent| (exponent - largest).exp()).sum();
-                for (offset, exponent) in chaser.iter().zip(&exponents) {
+                for (offset, exponent) in chaser.iter().zip(&*exponents) {
                     let share = (exponent - largest).exp() / total;
                     // most draws of a cold posterior have no share at all
                     if share > 0.0 {

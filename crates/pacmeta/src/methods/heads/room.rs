@@ -17,6 +17,7 @@ pub struct HeadRoom<E> {
     pub(super) trajectory: Trajectory<E>,
     pub(super) adjoints: Vec<E>,
     pub(super) weights: Vec<E>,
+    pub(super) exponents: Vec<f64>,
     pub(super) judge: Judge<E>,
 }
 
