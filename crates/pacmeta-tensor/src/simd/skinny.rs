@@ -5,9 +5,10 @@
 //! combinations     output[i, d] (+)= sum_k coefficient(k, i) rows[k, d]            dW = R' F and dF = R W
 //! ```
 //!
-//! Rows are contiguous and need no padding. A general product packs its operands first, which costs as much as the work
-//! itself when one side has five rows. Here a tile of the result stays in registers: two rows by up to six for inner products,
-//! up to six rows by two vectors for combinations. Sums run in an order fixed by the sizes and the processor's vectors.
+//! Rows are contiguous and need no padding, and nothing is packed or allocated. A tile of the result stays in registers: two
+//! rows by up to six for inner products, up to six rows by two vectors for combinations. Sums run in an order fixed by the
+//! sizes and the processor's vectors. At 1600 features and five classes a general product takes 1.1 to 2.3 times as long
+//! (`cargo run --release -p pacmeta-tensor --example skinny`).
 
 use std::mem::size_of;
 
