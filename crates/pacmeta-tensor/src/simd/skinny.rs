@@ -39,7 +39,7 @@ pub struct Coefficients<'a, E> {
     pub row_stride: usize,
 }
 
-/// output[i, c] = start[c] + left_i . right_c; rows of both factors have `depth` numbers, of the output `start.len()`.
+/// `output[i, c] = start[c] + left_i . right_c`; rows of both factors have `depth` numbers, of the output `start.len()`.
 ///
 /// # Panics
 /// When the slices do not fit each other: callers own the buffers.
@@ -147,7 +147,7 @@ impl<E: Element> InnerProducts<'_, E> {
     }
 }
 
-/// output[i, :] (+)= sum over `terms` of coefficient(k, i) rows[k, :], all rows of `width` numbers.
+/// output_i (+)= sum over `terms` of coefficient(k, i) rows_k, all rows of `width` numbers.
 ///
 /// # Panics
 /// When the slices do not fit each other: callers own the buffers.

@@ -77,8 +77,8 @@ pub struct FeatureTask<'a, E> {
 }
 
 impl<'a, E> FeatureTask<'a, E> {
-    /// Some consecutive examples.
-    pub fn examples(&self, range: std::ops::Range<usize>) -> Examples<'a, E> {
+    /// Some consecutive examples, which must exist.
+    fn examples(&self, range: std::ops::Range<usize>) -> Examples<'a, E> {
         let width = self.shape.features;
         Examples {
             features: &self.features[range.start * width..range.end * width],
