@@ -9,7 +9,7 @@
 //! ```
 //!
 //! K times from w = 0. Plain steps, as in MAML, have tau = 1 and sigma^2 infinite. With several particles the direction
-//! g is replaced by Stein's ([`svgd`](super::svgd)); Langevin steps add noise ([`sgld`](super::sgld)). Both start at draws
+//! g is replaced by Stein's ([`svgd`](super::svgd)); Langevin steps add noise ([`sgld`]). Both start at draws
 //! from the prior when there is more than one particle.
 
 use pacmeta_tensor::simd::skinny::Begin;
