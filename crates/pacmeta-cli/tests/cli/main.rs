@@ -5,6 +5,7 @@ mod adapting;
 mod bad_input;
 mod bounds;
 mod helper;
+mod images;
 mod interruption;
 mod misc;
 mod studies;

@@ -48,6 +48,24 @@ pub struct Session {
     pub threads: usize,
 }
 
+/// The time by the clock of all calls, as a fact of a report; none if no call was remembered.
+pub(super) fn time_by_the_clock(history: &[Session]) -> Option<(String, String)> {
+    let seconds: f64 = history.iter().map(|session| session.seconds).sum();
+    let threads = history.iter().map(|session| session.threads).max().unwrap_or(0);
+    let calls = if history.len() == 1 { "1 call".to_owned() } else { format!("{} calls", history.len()) };
+    let value = format!("{} in {calls}, up to {threads} threads", duration(seconds));
+    (seconds > 0.0).then(|| ("Time by the clock".to_owned(), value))
+}
+
+/// Seconds in a unit that suits them.
+pub(super) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
 impl StoredPlan {
     /// Reads what a folder says; none if it is no study's folder.
     ///

@@ -4,9 +4,16 @@ use super::super::page::paragraph;
 use super::super::svg::escape;
 use super::data::{GalleryPicture, GalleryTask};
 
-/// One task.
+/// The most pictures in a row.
+const MOST_COLUMNS: usize = 10;
+
+/// One task. Rows are as long as the first one, so that queries in the order of the classes stand below theirs.
 pub(super) fn task(task: &GalleryTask) -> String {
-    let mut out = String::from("<div class=\"gallery\">\n");
+    let columns = match task.support.len() {
+        0 => MOST_COLUMNS / 2,
+        labelled => labelled.min(MOST_COLUMNS),
+    };
+    let mut out = format!("<div class=\"gallery\" style=\"--columns: {columns}\">\n");
     if !task.heading.trim().is_empty() {
         out.push_str(&format!("<h3>{}</h3>\n", escape(task.heading.trim())));
     }

@@ -119,7 +119,7 @@ pub fn claims(runs: &[ModelRun], examples: usize) -> Vec<ClaimRow> {
         });
         let in_paper = in_paper.collect::<Vec<_>>().join(", ");
         Some(ClaimRow {
-            statement: format!("{}, m_i = {examples}", claim.statement),
+            statement: format!("{}, mᵢ = {examples}", claim.statement),
             test: format!(
                 "the smallest difference of accuracies on the same test tasks, in points, against {:+.0}",
                 100.0 * claim.margin

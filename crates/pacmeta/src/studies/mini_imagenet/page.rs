@@ -15,7 +15,7 @@ use crate::report::{
     Axis, Cell, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
     StudyTable,
 };
-use crate::studies::folder::Session;
+use crate::studies::folder::{Session, time_by_the_clock};
 use crate::studies::numbers::{NumbersFile, csv_of};
 
 /// Everything that the page shows.
@@ -23,7 +23,7 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
     let finished = runs.iter().filter(|run| scores_of(run).is_some()).count();
     let mut results = StudySection::new("table-1", "The paper's Table 1")
         .paragraph(
-            "Test accuracy on 5-way 1-shot tasks of classes that training never saw, for training tasks of m_i pictures.",
+            "Test accuracy on 5-way 1-shot tasks of classes that training never saw, for training tasks of mᵢ pictures.",
         )
         .with(main_table(plan, runs));
     if plan.examples.len() > 1 {
@@ -109,7 +109,7 @@ fn shown_run(runs: &[ModelRun]) -> Option<(Model, &ImageRunFiles)> {
 /// Where there are several sizes, a section says which one it is about.
 fn numbered(mut section: StudySection, plan: &ImagePlan, examples: usize) -> StudySection {
     if plan.examples.len() > 1 {
-        section.heading = format!("{}, m_i = {examples}", section.heading);
+        section.heading = format!("{}, mᵢ = {examples}", section.heading);
     }
     section.id = format!("{}-m{examples}", section.id);
     section
@@ -134,16 +134,15 @@ fn subtitle(plan: &ImagePlan, models: usize, finished: usize) -> String {
 }
 
 fn facts(plan: &ImagePlan, runs: &[ModelRun], history: &[Session], finished: usize) -> Vec<(String, String)> {
-    let seconds: f64 = history.iter().map(|session| session.seconds).sum();
-    let threads = history.iter().map(|session| session.threads).max().unwrap_or(0);
-    vec![
+    let mut facts = vec![
         ("Pictures".to_owned(), plan.data.display().to_string()),
         ("Models".to_owned(), format!("{finished} of {} finished", runs.len())),
         ("Iterations".to_owned(), plan.iterations.to_string()),
         ("Test tasks".to_owned(), format!("{}, the same for all models", plan.tasks)),
         ("Seed".to_owned(), plan.seed.to_string()),
-        ("Time".to_owned(), format!("{:.1} hours by the clock, {threads} threads", seconds / 3600.0)),
-    ]
+    ];
+    facts.extend(time_by_the_clock(history));
+    facts
 }
 
 fn notes(plan: &ImagePlan) -> Vec<String> {
@@ -182,7 +181,7 @@ fn main_table(plan: &ImagePlan, runs: &[ModelRun]) -> StudyTable {
             }
             None => Cell::missing(),
         });
-        rows.push(std::iter::once(Cell::text(format!("m_i = {examples}"))).chain(ours).collect());
+        rows.push(std::iter::once(Cell::text(format!("mᵢ = {examples}"))).chain(ours).collect());
         let papers =
             plan.methods.iter().map(|&method| match (Model { method, examples }).accuracy_in_paper() {
                 Some(value) => Cell::number(value),

@@ -11,7 +11,7 @@ use crate::report::{
     Block, Cell, ClaimRow, ClaimVerdict, Column, FileLink, StudyReport, StudySection, StudyTable,
 };
 use crate::studies::claims::{Claim, Verdict};
-use crate::studies::folder::Session;
+use crate::studies::folder::{Session, duration, time_by_the_clock};
 
 /// The report of the study as far as it is recorded.
 ///
@@ -63,30 +63,14 @@ fn counted(count: u64, thing: &str) -> String {
 fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let (done, failed, total) = analysis.counts();
-    let clock: f64 = history.iter().map(|session| session.seconds).sum();
-    let threads = history.iter().map(|session| session.threads).max().unwrap_or(0);
     let mut facts = vec![
         fact("Preset", analysis.plan.preset.to_string()),
         fact("Pieces recorded", format!("{done} of {total}, {failed} failed")),
     ];
-    if clock > 0.0 {
-        let calls = if history.len() == 1 { "1 call".to_owned() } else { format!("{} calls", history.len()) };
-        facts.push(fact(
-            "Time by the clock",
-            format!("{} in {calls}, up to {threads} threads", duration(clock)),
-        ));
-    }
+    facts.extend(time_by_the_clock(history));
     facts.push(fact("Times of all models, added up", duration(analysis.seconds())));
     facts.push(fact("Version", env!("CARGO_PKG_VERSION").to_owned()));
     facts
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
 }
 
 fn list<T: ToString>(values: &[T]) -> String {

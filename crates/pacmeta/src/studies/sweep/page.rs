@@ -7,7 +7,7 @@ use super::plan::{Plan, Setting};
 use crate::environments::table::counted;
 use crate::error::Result;
 use crate::report::{Block, Cell, Column, FileLink, StudyReport, StudySection, StudyTable};
-use crate::studies::folder::Session;
+use crate::studies::folder::{Session, time_by_the_clock};
 use crate::studies::summary::Summary;
 
 /// Settings and failures that the page lists; the files have all.
@@ -83,16 +83,11 @@ fn subtitle(analysis: &Analysis<'_>) -> String {
 
 fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    let clock: f64 = history.iter().map(|session| session.seconds).sum();
-    let threads = history.iter().map(|session| session.threads).max().unwrap_or(0);
     let mut facts = vec![fact(
         "Pieces recorded",
         format!("{} of {}, {} failed", analysis.done, analysis.total, analysis.failures.len()),
     )];
-    if clock > 0.0 {
-        let calls = counted(history.len(), "call");
-        facts.push(fact("Time by the clock", format!("{clock:.1} s in {calls}, up to {threads} threads")));
-    }
+    facts.extend(time_by_the_clock(history));
     facts.push(fact("Sum over models", format!("{:.1} s", analysis.seconds)));
     facts.push(fact("Version", env!("CARGO_PKG_VERSION").to_owned()));
     facts

@@ -1,0 +1,251 @@
+//! Pictures: training, adapting, the paper's study, and what goes wrong.
+
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use image::{Rgb, RgbImage};
+
+use crate::helper::Place;
+
+/// A network so small that an iteration takes a millisecond.
+const SMALL: &str = "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 16\nway = 3\nquery = 4\n[prior]\nfilters = 4\nblocks = 2\n\
+                     [training]\niterations = 30\nlog_every = 10\ncheckpoint_every = 10\nvalidate_every = 15\nvalidation_tasks = 5\n\
+                     [evaluation]\ntasks = 10\n";
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("small.toml", SMALL);
+    place
+}
+
+/// Pictures of one colour with a few dark dots, a folder a colour.
+fn write_pictures(place: &Place, folder: &str, classes: usize, pictures: usize) {
+    for class in 0..classes {
+        for picture in 0..pictures {
+            let wheel = 255.0 * class as f32 / classes as f32;
+            let colour = Rgb([wheel as u8, (255.0 - wheel) as u8, if class % 2 == 0 { 230 } else { 20 }]);
+            let mut drawn = RgbImage::from_pixel(20, 20, colour);
+            for dot in 0..10_u32 {
+                let place = (dot * 37 + picture as u32 * 53 + class as u32 * 11) % 400;
+                drawn.put_pixel(place % 20, place / 20, Rgb([0, 0, 0]));
+            }
+            let name = format!("{folder}/colour{class:02}/{picture}.png");
+            std::fs::create_dir_all(place.path(&name).parent().unwrap()).unwrap();
+            drawn.save(place.path(&name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_on_generated_characters_is_scored_reported_and_repeatable() {
+    let place = place();
+    let first = place.json(&["train", "small.toml", "--json", "--threads", "1", "--out", "one"]);
+    let accuracy = first["accuracy"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&accuracy) && first["tasks"] == 10 && first["queries"] == 12, "{first}");
+    assert!(
+        first["accuracy_interval95"].as_f64().unwrap() > 0.0
+            && first["log_likelihood"].as_f64().unwrap() < 0.0
+    );
+    let page = place.text("one/report.html");
+    assert!(page.contains("data:image/jpeg;base64,") && page.contains("Test task 1"), "no pictures");
+    assert_eq!(place.text("one/split.csv").lines().count(), 101);
+
+    // other threads: the same bits
+    place.ok(&["train", "small.toml", "-q", "--threads", "2", "--out", "two"]);
+    for file in ["prior.safetensors", "metrics.jsonl", "scores.json", "gallery.json"] {
+        assert!(place.read(&format!("one/{file}")) == place.read(&format!("two/{file}")), "{file} differs");
+    }
+    // the same command shows the finished run
+    let again = place.json(&["train", "small.toml", "--json", "--out", "one"]);
+    assert_eq!((&again["iterations_now"], &again["accuracy"]), (&0.into(), &first["accuracy"]));
+    // more iterations continue it, and it is scored anew
+    let longer = ["train", "small.toml", "--json", "--set", "training.iterations=60", "--out", "one"];
+    assert_eq!(place.json(&longer)["iterations_now"], 30);
+    assert!(place.read("one/scores.json") != place.read("two/scores.json"));
+    // the report can be drawn again
+    std::fs::remove_file(place.path("one/report.html")).unwrap();
+    place.ok(&["report", "one"]);
+    assert!(place.path("one/report.html").exists());
+}
+
+#[test]
+fn every_method_trains() {
+    let place = place();
+    for method in ["pacmaml", "pacoh", "bmaml", "maml", "fomaml", "reptile", "multi-task"] {
+        let name = format!("method.name={method}");
+        let run = place.json(&["train", "small.toml", "--json", "--set", &name, "--out", method]);
+        assert_eq!(run["method"], method);
+        assert!(run["accuracy"].as_f64().unwrap() > 0.2, "{run}");
+    }
+    let sampled = [
+        "train",
+        "small.toml",
+        "--json",
+        "--set",
+        "method.sampler=svgd",
+        "--set",
+        "method.particles=3",
+        "--out",
+        "svgd",
+    ];
+    assert!(place.json(&sampled)["accuracy"].as_f64().unwrap() > 0.2);
+}
+
+#[cfg(unix)]
+#[test]
+fn killed_and_continued_to_the_same_bits() {
+    let place = place();
+    place.write("long.toml", SMALL.replace("iterations = 30", "iterations = 600"));
+    let start = Instant::now();
+    place.ok(&["train", "long.toml", "-q", "--out", "whole"]);
+    let time = start.elapsed();
+    let mut kills = 0;
+    for round in 1..40 {
+        let part = (f64::from(round) * 0.618_033_988_749_895).fract();
+        let mut child = place
+            .command(&["train", "long.toml", "-q", "--out", "run"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(Duration::from_millis(20) + time.mul_f64(0.7 * part));
+        child.kill().unwrap();
+        kills += u32::from(child.wait().unwrap().code().is_none());
+        if kills >= 5 || place.path("run/scores.json").exists() {
+            break;
+        }
+    }
+    assert!(kills > 0, "no run was caught in the middle");
+    place.ok(&["train", "long.toml", "-q", "--out", "run"]);
+    for file in ["prior.safetensors", "metrics.jsonl", "scores.json"] {
+        assert!(place.read(&format!("run/{file}")) == place.read(&format!("whole/{file}")), "{file} differs");
+    }
+}
+
+#[test]
+fn own_pictures_are_learned_from_and_new_ones_classified() {
+    let place = Place::new();
+    write_pictures(&place, "pictures", 16, 8);
+    write_pictures(&place, "labelled", 3, 2);
+    write_pictures(&place, "new", 3, 5);
+    let text = SMALL
+        .replace("path = \"synthetic\"", "path = \"pictures\"\ncache = \"cache\"")
+        .replace("way = 3", "way = 3\nrotations = true");
+    place.write("own.toml", text.replace("iterations = 30", "iterations = 100"));
+    let ran = place.run(&["train", "own.toml", "--out", "run"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("resized to 16 x 16") && ran.stderr.contains("the split was drawn"),
+        "{}",
+        ran.stderr
+    );
+
+    let ran =
+        place.run(&["adapt", "run", "--support", "labelled", "--query", "new", "--output", "classes.csv"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let classes = place.text("classes.csv");
+    let mut lines = classes.lines();
+    assert_eq!(lines.next(), Some("picture,class,probability,p(colour00),p(colour01),p(colour02)"));
+    let right = lines
+        .clone()
+        .filter(|line| line.split(',').nth(1).is_some_and(|class| line.starts_with(class)))
+        .count();
+    assert!(lines.count() == 15 && right >= 12, "{classes}");
+    assert!(
+        ran.stderr.contains(&format!("{right} of 15 pictures are classified as their folders say")),
+        "{}",
+        ran.stderr
+    );
+
+    // JSON, other classes than in training, and pictures without folders
+    write_pictures(&place, "five", 5, 1);
+    std::fs::create_dir(place.path("flat")).unwrap();
+    std::fs::copy(place.path("new/colour00/0.png"), place.path("flat/a.png")).unwrap();
+    let found = place.json(&["adapt", "run", "--support", "five", "--query", "flat", "--json"]);
+    let prediction = &found["predictions"][0];
+    assert_eq!(prediction["picture"], "a.png");
+    let sum: f64 =
+        prediction["probabilities"].as_object().unwrap().values().map(|p| p.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-5 && prediction["probabilities"].as_object().unwrap().len() == 5);
+
+    // other pictures in the same place: the run is not continued on them
+    std::fs::remove_dir_all(place.path("pictures/colour03")).unwrap();
+    let longer = ["train", "own.toml", "-q", "--set", "training.iterations=200", "--out", "run"];
+    place.refused(&longer, &["run", "began with other pictures"]);
+    // a network for pictures has no place among tables
+    place.write("tasks.csv", "task,x,y\na,1,2\na,2,3\n");
+    place.refused(&["evaluate", "run", "--tasks", "tasks.csv"], &["network for pictures", "pacmeta adapt"]);
+    place.refused(&["adapt", "run", "--support", "labelled", "--task", "a"], &["--task", "tables"]);
+    place.refused(&["adapt", "run", "--support", "labelled"], &["--query"]);
+}
+
+#[test]
+fn the_papers_study_runs_on_generated_characters_and_goes_on() {
+    let place = Place::new();
+    let study = [
+        "reproduce",
+        "mini-imagenet",
+        "--data",
+        "synthetic",
+        "--iterations",
+        "2",
+        "--tasks",
+        "2",
+        "--out",
+        "study",
+        "-q",
+    ];
+    let found = place.json(&[&study[..], &["--methods", "pacmaml", "--json"]].concat());
+    assert_eq!(found["models"].as_array().unwrap().len(), 1);
+    let before = place.read("study/pacmaml-m10/prior.safetensors");
+    let text = place.ok(&[&study[..], &["--methods", "maml,pacmaml"]].concat());
+    assert!(
+        text.contains("MAML") && text.contains("(47.8)") && text.contains("The paper's claims"),
+        "{text}"
+    );
+    assert!(
+        place.read("study/pacmaml-m10/prior.safetensors") == before,
+        "a finished model was trained again"
+    );
+    assert!(place.text("study/report.html").contains("2 of 2 models are finished"));
+    assert_eq!(place.text("study/accuracy.csv").lines().count(), 3);
+    place.ok(&["report", "study"]);
+    place.refused(&["reproduce", "mini-imagenet"], &["--data", "synthetic"]);
+    place.refused(&["reproduce", "sinusoid", "--preset", "cpu"], &["--preset", "quick"]);
+    place.refused(
+        &["reproduce", "mini-imagenet", "--data", "synthetic", "--sets", "2"],
+        &["--sets", "sinusoid"],
+    );
+    place.refused(&["reproduce", "mini-imagenet", "--data", "nowhere"], &["nowhere"]);
+}
+
+#[test]
+fn mistakes_are_named_with_their_key_or_file() {
+    let place = place();
+    let train = |set: &str, words: &[&str]| {
+        place.refused(&["train", "small.toml", "--set", set, "--out", "run"], words);
+        assert!(!place.path("run").exists(), "{set} left something");
+    };
+    train("data.path=nowhere", &["nowhere"]);
+    train("data.way=50", &["classes", "50"]);
+    train("data.query=100", &["pictures"]);
+    train("data.support=3", &["data.support", "data.shots"]);
+    train("prior.blocks=9", &["prior.blocks", "halved"]);
+    train("method.name=mamm", &["method.name", "maml"]);
+    train("method.particles=4", &["method.particles", "svgd"]);
+    train("method.samples=4", &["method.samples"]);
+    train("method.sampler=sgld", &["method.sampler", "inner_optimiser"]);
+    train("data.colour=grey", &["data.colour", "there is no such key"]);
+    train("training.rate=0", &["training.rate", "above 0"]);
+    place.refused(&["compare", "small.toml"], &["data.environment", "regression"]);
+
+    write_pictures(&place, "pictures", 9, 6);
+    let bytes = place.read("pictures/colour04/2.png");
+    place.write("pictures/colour04/2.png", &bytes[..bytes.len() / 2]);
+    place.write("own.toml", SMALL.replace("\"synthetic\"", "\"pictures\"\ncache = \"cache\""));
+    place.refused(&["train", "own.toml", "--out", "run", "-q"], &["colour04/2.png"]);
+    place.write("pictures/colour04/2.png", &bytes);
+    place.write("pictures/split.csv", "class,split\ncolour00,train\ncolour99,test\n");
+    place.refused(&["train", "own.toml", "--out", "run", "-q"], &["split.csv", "colour99"]);
+    assert!(!place.path("run").exists());
+}
