@@ -208,3 +208,6 @@ impl Header {
         Ok(right.then_some(CachedPixels { file, changes }))
     }
 }
+
+#[cfg(test)]
+mod tests;

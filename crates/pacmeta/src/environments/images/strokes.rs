@@ -164,9 +164,9 @@ fn write_character(
     pixels: &mut [u8],
 ) {
     let side = shape.side as f64;
-    let (turn, slant) = (0.12 * generator.normal(), 0.12 * generator.normal());
-    let stretch = [(); 2].map(|()| 0.5 * side * (1.0 + 0.09 * generator.normal()).clamp(0.7, 1.3));
-    let shift = [(); 2].map(|()| 0.5 * side * (1.0 + (0.07 * generator.normal()).clamp(-0.2, 0.2)));
+    let (turn, slant) = (0.18 * generator.normal(), 0.18 * generator.normal());
+    let stretch = [(); 2].map(|()| 0.5 * side * (1.0 + 0.12 * generator.normal()).clamp(0.65, 1.25));
+    let shift = [(); 2].map(|()| 0.5 * side * (1.0 + (0.11 * generator.normal()).clamp(-0.25, 0.25)));
     let (sine, cosine) = turn.sin_cos();
     let radius = 0.5 * (side * generator.uniform_in(0.045, 0.085)).max(1.0);
     let mut ink = vec![0f32; shape.side * shape.side];

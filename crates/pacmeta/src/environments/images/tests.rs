@@ -2,5 +2,8 @@
 
 mod benchmarks;
 mod drawing;
+pub(super) mod files;
+mod opening;
+mod split;
 
 use super::*;

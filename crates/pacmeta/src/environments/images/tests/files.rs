@@ -1,0 +1,405 @@
+//! Where pictures lie, and bytes that are not quite pictures.
+
+use std::fs::{self, File};
+use std::io::{Cursor, Write};
+use std::path::Path;
+
+use image::{DynamicImage, GrayImage, ImageFormat, Luma, LumaA, Rgb, RgbImage, Rgba, RgbaImage};
+use proptest::prelude::*;
+use zip::CompressionMethod;
+use zip::write::{SimpleFileOptions, ZipWriter};
+
+use super::*;
+use crate::environments::images::source::{Listing, OpenFile};
+
+/// A picture of one grey value.
+pub(in super::super) fn png(side: u32, value: u8) -> Vec<u8> {
+    encode(&DynamicImage::ImageLuma8(GrayImage::from_pixel(side, side, Luma([value]))), ImageFormat::Png)
+}
+
+pub(in super::super) fn encode(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+/// Writes a file and the folders above it.
+pub(in super::super) fn put(folder: &Path, name: &str, bytes: &[u8]) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+/// Writes a zip file.
+pub(in super::super) fn pack(path: &Path, entries: &[(&str, &[u8])]) {
+    let mut writer = ZipWriter::new(File::create(path).unwrap());
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    for (name, bytes) in entries {
+        writer.start_file(*name, options).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn paths(listing: &Listing) -> Vec<String> {
+    listing.pictures.iter().map(|picture| picture.path()).collect()
+}
+
+fn problem(path: &Path) -> String {
+    let error = Listing::find(path).unwrap_err();
+    assert!(error.is_input(), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn folders_are_classes_and_all_else_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [
+        "b/2.PNG",
+        "b/10.jpeg",
+        "a/deep/x.webp",
+        "a/y.jpg",
+        "zebra/.hidden.png",
+        ".git/a.png",
+        "__MACOSX/a.png",
+    ];
+    for name in names.into_iter().chain(["split.csv", "b/notes.txt", "b/Thumbs.db", "png"]) {
+        put(folder.path(), name, b"unread");
+    }
+    let listing = Listing::find(folder.path()).unwrap();
+    assert_eq!(paths(&listing), ["a/y.jpg", "a/deep/x.webp", "b/10.jpeg", "b/2.PNG"]);
+    assert_eq!((listing.pictures[1].class.as_str(), listing.pictures[1].length), ("a/deep", 6));
+}
+
+#[test]
+fn a_zip_file_is_a_folder_of_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let content: &[(&str, &[u8])] = &[
+        ("latin/b/1.png", b"one"),
+        ("latin/a/1.png", b"two!"),
+        ("__MACOSX/latin/a/1.png", b"junk"),
+        ("readme.txt", b"text"),
+        ("latin\\c\\1.png", b"backward"),
+    ];
+    pack(&folder.path().join("glyphs.zip"), content);
+    pack(&folder.path().join("n01.ZIP"), &[("x.png", b"three"), ("./y.png", b"four")]);
+    put(folder.path(), "loose/z.png", b"five");
+    let listing = Listing::find(folder.path()).unwrap();
+    let expected = [
+        ("glyphs/latin/a/1.png", "two!"),
+        ("glyphs/latin/b/1.png", "one"),
+        ("glyphs/latin/c/1.png", "backward"),
+        ("loose/z.png", "five"),
+        ("n01/x.png", "three"),
+        ("n01/y.png", "four"),
+    ];
+    assert_eq!(paths(&listing), expected.map(|(path, _)| path));
+    let mut open = OpenFile::default();
+    for (picture, (_, content)) in listing.pictures.iter().zip(expected) {
+        assert_eq!(listing.read(picture, &mut open).unwrap(), content.as_bytes());
+    }
+
+    let alone = Listing::find(&folder.path().join("glyphs.zip")).unwrap();
+    assert_eq!(paths(&alone), ["latin/a/1.png", "latin/b/1.png", "latin/c/1.png"]);
+    assert!(alone.describe(&alone.pictures[0]).ends_with("glyphs.zip, entry `latin/a/1.png`"));
+}
+
+#[test]
+fn places_without_pictures_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "a/b.gif", b"GIF89a");
+    let message = problem(folder.path());
+    assert!(
+        message.contains("there is no picture; looked for files that end in .png, .jpg, .jpeg, .webp"),
+        "{message}"
+    );
+    assert!(problem(&folder.path().join("a/b.gif")).contains("expected a folder of pictures"));
+    assert!(problem(&folder.path().join("absent")).contains("absent"));
+    put(folder.path(), "a/c.zip", b"not a zip file");
+    let message = problem(folder.path());
+    assert!(message.contains("c.zip: the zip file cannot be read"), "{message}");
+    pack(&folder.path().join("a/c.zip"), &[("readme", b"")]);
+    assert!(problem(folder.path()).contains("in all folders and 1 zip file"));
+}
+
+#[test]
+fn entries_that_lead_out_of_a_zip_file_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.zip");
+    for (name, expected) in [
+        ("a/../../x.png", "leads out of the zip file"),
+        ("a\\..\\..\\x.png", "leads out of the zip file"),
+        ("/etc/x.png", "has an absolute path"),
+        ("C:\\x.png", "has an absolute path"),
+    ] {
+        pack(&path, &[("fine/1.png", b"1"), (name, b"2")]);
+        let message = problem(&path);
+        assert!(message.contains(expected) && message.contains("entry `"), "{name}: {message}");
+    }
+    let mut writer = ZipWriter::new(File::create(&path).unwrap());
+    writer.add_symlink("a/x.png", "/etc/passwd", SimpleFileOptions::default()).unwrap();
+    writer.finish().unwrap();
+    assert!(problem(&path).contains("entry `a/x.png`: is a link"), "{}", problem(&path));
+}
+
+#[test]
+fn a_picture_that_is_there_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "cat/1.png", b"x");
+    pack(&folder.path().join("cat.zip"), &[("1.png", b"y")]);
+    let message = problem(folder.path());
+    assert!(message.contains("twice") && message.contains("cat.zip, entry `1.png`"), "{message}");
+    fs::remove_dir_all(folder.path().join("cat")).unwrap();
+    pack(&folder.path().join("cat.zip"), &[("a/1.png", b"y"), ("a//1.png", b"z")]);
+    assert!(problem(folder.path()).contains("twice"));
+}
+
+/// Entries with equal names, which a careful packer does not write: two names of equal length, one overwritten.
+#[test]
+fn equal_names_in_a_zip_file_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zip");
+    pack(&path, &[("a/1.png", b"y"), ("a/2.png", b"z")]);
+    let mut bytes = fs::read(&path).unwrap();
+    while let Some(place) = bytes.windows(7).position(|part| part == b"a/2.png") {
+        bytes[place + 2] = b'1';
+    }
+    fs::write(&path, bytes).unwrap();
+    assert!(problem(&path).contains("two entries have the same name"), "{}", problem(&path));
+}
+
+#[test]
+fn entries_larger_than_they_say_or_than_allowed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb.zip");
+    pack(&path, &[("a/1.png", &vec![0; 1_000_000])]);
+    let whole = fs::read(&path).unwrap();
+    assert!(whole.len() < 10_000);
+    // The size is stated in four bytes, twice: in front of the entry and in the directory at the end.
+    let restate = |size: u32| {
+        let mut bytes = whole.clone();
+        while let Some(place) = bytes.windows(4).position(|part| part == 1_000_000u32.to_le_bytes()) {
+            bytes[place..place + 4].copy_from_slice(&size.to_le_bytes());
+        }
+        fs::write(&path, bytes).unwrap();
+    };
+    for stated in [1_000, 2_000_000] {
+        restate(stated);
+        let listing = Listing::find(&path).unwrap();
+        let error = listing.read(&listing.pictures[0], &mut OpenFile::default()).unwrap_err();
+        let message = error.to_string();
+        let reason = message.split_once("entry `a/1.png`: ").map(|(_, reason)| reason);
+        let told = reason.is_some_and(|reason| {
+            reason.contains("larger than its declared") || reason.contains("number of bytes")
+        });
+        assert!(error.is_input() && told, "{message}");
+    }
+    restate(3_000_000_000);
+    assert!(
+        problem(&path).contains("has 3000000000 bytes; a picture may have at most"),
+        "{}",
+        problem(&path)
+    );
+}
+
+#[test]
+fn damage_in_a_zip_file_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zip");
+    pack(&path, &[("a/1.png", &png(40, 3))]);
+    let mut bytes = fs::read(&path).unwrap();
+    let start = bytes.windows(7).position(|part| part == b"a/1.png").unwrap() + 7;
+    bytes[start + 20] ^= 0x55;
+    fs::write(&path, &bytes).unwrap();
+    let listing = Listing::find(&path).unwrap();
+    let error = listing.read(&listing.pictures[0], &mut OpenFile::default()).unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("a.zip, entry `a/1.png`"), "{error}");
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(problem(&path).contains("the zip file cannot be read"));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_stay_inside_the_folder() {
+    use std::os::unix::fs::symlink;
+    let place = tempfile::tempdir().unwrap();
+    put(place.path(), "outside/1.png", b"x");
+    put(place.path(), "data/a/1.png", b"x");
+    let data = place.path().join("data");
+    symlink("a", data.join("b")).unwrap();
+    symlink("../a/1.png", data.join("a/2.png")).unwrap();
+    symlink("nowhere", data.join("dangling")).unwrap();
+    symlink("/etc/hostname", data.join("notes")).unwrap();
+    let listing = Listing::find(&data).unwrap();
+    assert_eq!(paths(&listing), ["a/1.png", "a/2.png", "b/1.png", "b/2.png"]);
+
+    for (target, link, expected) in [
+        ("../outside", "c", "is a link out of the folder"),
+        ("../../outside/1.png", "a/3.png", "is a link out of the folder"),
+        ("..", "a/above", "is a link to a folder that it lies in"),
+        ("nowhere", "a/4.png", "cannot follow the link"),
+    ] {
+        let link = data.join(link);
+        symlink(target, &link).unwrap();
+        let message = problem(&data);
+        assert!(message.contains(expected), "{target}: {message}");
+        fs::remove_file(link).unwrap();
+    }
+}
+
+/// A picture with a different colour at every place.
+fn gradient(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| {
+        Rgb([(x * 9 % 256) as u8, (y * 7 % 256) as u8, ((x + y) * 3 % 256) as u8])
+    })
+}
+
+const COLOUR: PictureShape = PictureShape { side: 24, channels: Channels::Colour };
+const GREY: PictureShape = PictureShape { side: 24, channels: Channels::Grey };
+
+#[test]
+fn the_three_formats_are_read_whatever_the_name() {
+    let picture = DynamicImage::ImageRgb8(gradient(24, 24));
+    for format in [ImageFormat::Png, ImageFormat::WebP] {
+        let (pixels, changes) = decode_picture("a.jpg", &encode(&picture, format), COLOUR).unwrap();
+        assert_eq!((pixels.as_slice(), changes), (picture.as_bytes(), Changes::default()));
+    }
+    let (pixels, _) = decode_picture("a", &encode(&picture, ImageFormat::Jpeg), COLOUR).unwrap();
+    let error: f64 = pixels.iter().zip(picture.as_bytes()).map(|(&a, &b)| f64::from(a.abs_diff(b))).sum();
+    assert!(error / pixels.len() as f64 <= 24.0, "JPEG is near: mean error {}", error / pixels.len() as f64);
+}
+
+#[test]
+fn other_sizes_and_channels_are_brought_to_the_shape_and_counted() {
+    let flat = DynamicImage::ImageLuma8(GrayImage::from_pixel(50, 10, Luma([77])));
+    let bytes = encode(&flat, ImageFormat::Png);
+    let (pixels, changes) = decode_picture("a", &bytes, COLOUR).unwrap();
+    assert_eq!((pixels, changes), (vec![77; 24 * 24 * 3], Changes { resized: 1, converted: 1 }));
+    let (pixels, changes) = decode_picture("a", &bytes, GREY).unwrap();
+    assert_eq!((pixels, changes), (vec![77; 24 * 24], Changes { resized: 1, converted: 0 }));
+
+    // Half transparent black on white is grey; wholly transparent is white whatever its colour.
+    let glass =
+        RgbaImage::from_fn(24, 24, |x, _| if x < 12 { Rgba([0, 0, 0, 128]) } else { Rgba([9, 200, 9, 0]) });
+    for shape in [COLOUR, GREY] {
+        let bytes = encode(&DynamicImage::ImageRgba8(glass.clone()), ImageFormat::Png);
+        let (pixels, changes) = decode_picture("a", &bytes, shape).unwrap();
+        assert_eq!((pixels[0], *pixels.last().unwrap(), changes.converted), (127, 255, 1));
+    }
+    let deep = image::ImageBuffer::from_pixel(24, 24, LumaA([0x8080u16, 0xffff]));
+    let bytes = encode(&DynamicImage::ImageLumaA16(deep), ImageFormat::Png);
+    assert_eq!(decode_picture("a", &bytes, GREY).unwrap().0, vec![128; 576]);
+
+    // A left half black and a right half white stay so when enlarged or reduced.
+    for side in [7, 24, 101] {
+        let half = GrayImage::from_fn(side, side, |x, _| Luma([if 2 * x + 1 > side { 255 } else { 0 }]));
+        let bytes = encode(&DynamicImage::ImageLuma8(half), ImageFormat::Png);
+        let (pixels, _) = decode_picture("a", &bytes, GREY).unwrap();
+        assert!(pixels.chunks(24).all(|row| row[2] < 30 && row[21] > 225), "{side}");
+    }
+}
+
+#[test]
+fn every_cut_of_a_picture_is_an_error_that_names_it() {
+    let picture = DynamicImage::ImageRgb8(gradient(24, 24));
+    for format in [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP] {
+        let bytes = encode(&picture, format);
+        let mut accepted = Vec::new();
+        for length in 0..bytes.len() {
+            match decode_picture("some.zip, entry `a.png`", &bytes[..length], COLOUR) {
+                Ok((pixels, _)) => accepted.push((length, pixels)),
+                Err(error) => {
+                    assert!(error.is_input() && error.to_string().starts_with("some.zip, entry `a.png`: "))
+                }
+            }
+        }
+        // The last bytes of a PNG file (the end chunk) hold no pixels: nothing is lost with them.
+        let whole = decode_picture("whole", &bytes, COLOUR).unwrap().0;
+        for (length, pixels) in accepted {
+            assert!(
+                length + 16 >= bytes.len() && pixels == whole,
+                "{format:?}: {length} of {} bytes",
+                bytes.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn enormous_pictures_are_refused_before_they_are_decoded() {
+    let mut bytes = png(24, 0);
+    // Width and height of a PNG file are at 16 and 20, their checksum at 29.
+    for (width, height) in [(20_000u32, 24u32), (24, 20_000), (u32::MAX, u32::MAX), (16_000, 16_000)] {
+        bytes[16..20].copy_from_slice(&width.to_be_bytes());
+        bytes[20..24].copy_from_slice(&height.to_be_bytes());
+        bytes[25] = 6; // four channels
+        let checksum = crc32(&bytes[12..29]);
+        bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
+        let message = decode_picture("big.png", &bytes, GREY).unwrap_err().to_string();
+        assert!(message.starts_with("big.png: the picture is too large"), "{width} x {height}: {message}");
+    }
+}
+
+/// The checksum of PNG files, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever names are packed, a zip file is refused or its classes stay inside it, and the same names in folders give
+    /// the same listing.
+    #[test]
+    fn zip_files_and_folders_agree(
+        names in proptest::collection::btree_set("[ab.]{1,2}(/[ab.]{1,3}){0,2}\\.(png|txt|JPG)", 1..8)
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let zip = place.path().join("x.zip");
+        let content: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
+        pack(&zip, &content);
+        match Listing::find(&zip) {
+            Ok(packed) => {
+                let folder = place.path().join("folder");
+                fs::create_dir(&folder).unwrap();
+                names.iter().for_each(|name| put(&folder, name, name.as_bytes()));
+                let loose = Listing::find(&folder).unwrap();
+                prop_assert_eq!(paths(&packed), paths(&loose));
+                for (a, b) in packed.pictures.iter().zip(&loose.pictures) {
+                    prop_assert!(!a.class.split('/').any(|part| part == ".." || part == "."));
+                    let (a, b) = (packed.read(a, &mut OpenFile::default()), loose.read(b, &mut OpenFile::default()));
+                    prop_assert_eq!(a.unwrap(), b.unwrap());
+                }
+            }
+            Err(error) => prop_assert!(error.is_input(), "{error}"),
+        }
+    }
+
+    /// Damaged zip files and pictures are read or refused, never more.
+    #[test]
+    fn damage_never_panics(place in 0usize..4000, value: u8, cut in 0usize..4000) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.zip");
+        let picture = DynamicImage::ImageRgb8(gradient(24, 24));
+        let entries = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP].map(|format| encode(&picture, format));
+        pack(&path, &[("a/1.png", &entries[0]), ("b/1.jpg", &entries[1]), ("b/2.webp", &entries[2])]);
+        let mut bytes = fs::read(&path).unwrap();
+        let index = place % bytes.len();
+        bytes[index] = value;
+        bytes.truncate(bytes.len().saturating_sub(cut.saturating_sub(2000)));
+        fs::write(&path, &bytes).unwrap();
+        if let Ok(listing) = Listing::find(&path) {
+            for picture in &listing.pictures {
+                let _ = listing.read(picture, &mut OpenFile::default());
+            }
+        }
+        for bytes in entries {
+            let mut bytes = bytes;
+            let index = place % bytes.len();
+            bytes[index] = value;
+            let _ = decode_picture("damaged", &bytes, COLOUR);
+        }
+    }
+}
