@@ -92,3 +92,14 @@ fn time_of_decoding() {
         assert_eq!((opened.set.len(), opened.splits.train.len()), (60_000, 64));
     }
 }
+
+/// `cargo test -p pacmeta time_of_drawing -- --ignored --nocapture` tells how long generated characters take.
+#[test]
+#[ignore = "draws 10,000 pictures and prints the time"]
+fn time_of_drawing() {
+    let shape = PictureShape { side: 84, channels: Channels::Colour };
+    let start = std::time::Instant::now();
+    let set = strokes(&StrokeOptions { classes: 100, pictures: 100, shape, seed: 0 }).unwrap();
+    println!("{} pictures in {:.2?}", set.len(), start.elapsed());
+    assert_eq!(set.len(), 10_000);
+}
