@@ -1,6 +1,7 @@
-//! One file a subject: places and bytes of pictures, split files, sets opened as a whole, drawing, the real benchmarks.
+//! One file a subject: places of pictures, their bytes, split files, sets opened as a whole, drawing, the real benchmarks.
 
 mod benchmarks;
+mod decoding;
 mod drawing;
 pub(super) mod files;
 mod opening;
