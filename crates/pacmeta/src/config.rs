@@ -124,6 +124,10 @@ impl Config {
     }
 
     fn from_table(table: &Table) -> Result<Self> {
+        if any::is_of_images(table) {
+            let message = "pictures are for `pacmeta train` and `pacmeta reproduce mini-imagenet`; this command is for regression";
+            return Err(Error::config("data.environment", message));
+        }
         let top = Section::root(table, TOP)?;
         // Opened first, all of them, so that a misspelt key is reported before what follows from its absence.
         let data = Section::open(table, "data", data::KEYS)?;

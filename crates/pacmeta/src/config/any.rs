@@ -49,7 +49,8 @@ impl AnyConfig {
     }
 }
 
-fn is_of_images(table: &Table) -> bool {
+/// Whether a configuration is one of pictures.
+pub(super) fn is_of_images(table: &Table) -> bool {
     let environment = table.get("data").and_then(Value::as_table).and_then(|data| data.get("environment"));
     environment.and_then(Value::as_str) == Some("images")
 }

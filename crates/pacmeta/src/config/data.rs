@@ -168,10 +168,6 @@ enum AnyEnvironment {
 
 impl DataConfig {
     pub(super) fn read(section: Section<'_>) -> Result<Self> {
-        if section.value("environment").and_then(Value::as_str) == Some("images") {
-            let message = "pictures are for `pacmeta train`; this command compares regression runs only";
-            return Err(section.error("environment", message));
-        }
         let environment = section.choice("environment", ENVIRONMENTS)?;
         let has_path = section.value("path").is_some();
         let source = match environment {
