@@ -197,14 +197,17 @@ fn image_method(name: &str) -> Result<ImageMethodKind, String> {
     let methods = ImageMethodKind::ALL;
     methods.into_iter().find(|method| method.name() == name.trim()).ok_or_else(|| {
         let names: Vec<_> = methods.iter().map(|method| method.name()).collect();
-        format!("expected some of {}, separated by commas", names.join(", "))
+        format!("expected one of {} (or several, separated by commas)", names.join(", "))
     })
 }
 
 fn task_size(text: &str) -> Result<usize, String> {
     match text.trim().parse() {
         Ok(size) if (5..=5000).contains(&size) && size % 5 == 0 => Ok(size),
-        _ => Err("expected multiples of 5, the classes of a task, separated by commas".to_owned()),
+        _ => {
+            Err("expected a multiple of 5, the classes of a task (or several, separated by commas)"
+                .to_owned())
+        }
     }
 }
 
@@ -493,6 +496,7 @@ pub(crate) struct Bench {
 pub(crate) enum BenchWhat {
     Gp(BenchGp),
     Conv4(BenchConv4),
+    Anil(BenchAnil),
 }
 
 /// One meta-iteration with the Gaussian-process base learner, in the paper's setting
@@ -517,6 +521,24 @@ pub(crate) struct BenchConv4 {
     /// Pictures in the batch
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) images: u32,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// One meta-iteration on pictures, in the paper's setting: 4 tasks, 84 x 84 pixels, 6 inner steps of the head
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pacmeta bench anil --method maml --examples 10 --json")]
+pub(crate) struct BenchAnil {
+    /// The method
+    #[arg(long, value_name = "NAME", default_value = "pacmaml", value_parser = image_method)]
+    pub(crate) method: ImageMethodKind,
+    /// Pictures of each task, a multiple of 5
+    #[arg(long, value_name = "M", default_value = "10", value_parser = task_size)]
+    pub(crate) examples: usize,
+    /// Write parameters, tasks and gradient of the first iteration to this safetensors file
+    #[arg(long, value_name = "OUT.safetensors")]
+    pub(crate) gradient: Option<PathBuf>,
     /// Print results as JSON
     #[arg(long)]
     pub(crate) json: bool,

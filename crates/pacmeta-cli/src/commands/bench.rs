@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pacmeta::Result;
-use pacmeta::benchmark::{time_conv4, time_gp};
+use pacmeta::benchmark::{time_anil, time_conv4, time_gp};
 
-use crate::arguments::{Bench, BenchConv4, BenchGp, BenchWhat, ObjectiveName};
+use crate::arguments::{Bench, BenchAnil, BenchConv4, BenchGp, BenchWhat, ObjectiveName};
 use crate::output::{print, print_json};
 
 /// How long a measurement takes.
@@ -15,6 +15,7 @@ pub(crate) fn run(arguments: &Bench) -> Result<()> {
     match &arguments.what {
         BenchWhat::Gp(arguments) => gp(arguments),
         BenchWhat::Conv4(arguments) => conv4(arguments),
+        BenchWhat::Anil(arguments) => anil(arguments),
     }
 }
 
@@ -54,6 +55,25 @@ fn conv4(arguments: &BenchConv4) -> Result<()> {
         timing.fastest_forward_milliseconds,
         timing.gflops,
         timing.peak_gflops,
+        timing.instructions
+    ))
+}
+
+fn anil(arguments: &BenchAnil) -> Result<()> {
+    let timing = time_anil(arguments.method, arguments.examples, BUDGET, arguments.gradient.as_deref())?;
+    if arguments.json {
+        return print_json(&timing);
+    }
+    print(&format!(
+        "{}, {} tasks of {} images, {} threads: {:.1} ms per meta-iteration (median of {} repeats; fastest {:.1} ms){}, {}\n",
+        timing.method.title(),
+        timing.batch,
+        timing.examples,
+        timing.threads,
+        timing.milliseconds,
+        timing.repeats,
+        timing.fastest_milliseconds,
+        timing.peak_megabytes.map_or(String::new(), |peak| format!(", at most {peak:.0} MB of memory")),
         timing.instructions
     ))
 }

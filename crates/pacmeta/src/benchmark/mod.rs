@@ -1,7 +1,11 @@
 //! Timing of meta-iterations and kernels, for `pacmeta bench` and for comparison with other programs.
 
+#[cfg(feature = "images")]
+mod anil;
 mod conv4;
 
+#[cfg(feature = "images")]
+pub use anil::{AnilTiming, time_anil};
 pub use conv4::{Conv4Timing, time_conv4};
 
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::pass::{Network, TaskRoom};
 use crate::config::ImageConfig;
 use crate::config::images::HeadStart;
-use crate::environments::images::{ClassId, EpisodeSampler, ImageSet};
+use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
 use crate::error::{Error, Result};
 use crate::methods::heads::{HeadMethod, HeadTerms};
 use crate::training::checkpoint::{NamedTensor, TrainingState};
@@ -112,6 +112,20 @@ impl<'a> ImageTrainer<'a> {
         &self.parameters
     }
 
+    /// The gradient of the last iteration.
+    pub fn gradient(&self) -> &[f64] {
+        &self.gradient
+    }
+
+    /// A task of an iteration's batch; iterations count from 0.
+    pub fn episode(&self, iteration: u64, task: usize) -> Episode {
+        self.sampler.draw(
+            self.set,
+            self.classes,
+            task_key(self.config.seed, iteration, task).named("episode"),
+        )
+    }
+
     /// One iteration.
     ///
     /// # Errors
@@ -122,12 +136,12 @@ impl<'a> ImageTrainer<'a> {
         for (gradient, value) in self.gradient.iter_mut().zip(self.parameters.values()) {
             *gradient = weight * value;
         }
-        let key = Key::new(self.config.seed).named("training").index(self.iteration);
         let network = Network { body: &self.body, parameters: &self.single, classes: self.config.data.way };
         let (method, set, classes, sampler) = (&*self.method, self.set, self.classes, &self.sampler);
+        let (seed, iteration) = (self.config.seed, self.iteration);
         let subset = self.config.data.way * self.config.data.support;
         let pass = |task: usize, room: &mut TaskRoom| {
-            let key = key.index(task as u64);
+            let key = task_key(seed, iteration, task);
             let episode = sampler.draw(set, classes, key.named("episode"));
             network.gradient(method, set, &episode, subset, key.named("method"), room)
         };
@@ -255,6 +269,11 @@ impl<'a> ImageTrainer<'a> {
         self.iteration = state.iteration;
         Ok(())
     }
+}
+
+/// The key of everything random about a task of a batch.
+fn task_key(seed: u64, iteration: u64, task: usize) -> Key {
+    Key::new(seed).named("training").index(iteration).index(task as u64)
 }
 
 /// Adds a task's share of the mean gradient.
