@@ -152,6 +152,12 @@ impl Model {
         let path = path.as_ref();
         if path.is_dir() {
             let prior = path.join("prior.safetensors");
+            if path.join("study.json").exists() {
+                return Err(Error::input(
+                    path.display(),
+                    "is the folder of a study or sweep, not of a run: look at its report.html, or train a run with `pacmeta train`",
+                ));
+            }
             if !prior.exists() {
                 return Err(Error::input(
                     path.display(),

@@ -82,7 +82,10 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
     notes.iter().for_each(|note| progress.say(note));
     drop(progress);
-    let folder = StudyFolder::open(out, STUDY, plan, &command_line())?;
+    let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
+    let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
+    let shown = earlier.map_or_else(|| plan.clone(), |earlier| plan.including(&earlier));
+    let folder = StudyFolder::open(out, STUDY, &shown, &command_line())?;
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for model in models {
         let run = out.join(model.folder());

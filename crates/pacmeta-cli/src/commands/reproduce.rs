@@ -79,6 +79,7 @@ fn show(folder: &Path, as_json: bool) -> Result<()> {
         return Err(Error::input(folder.display(), "is no study's folder"));
     };
     let plan: Plan = stored.plan(folder)?;
+    plan.check()?;
     let records = Records::<SinusoidSpec>::read(folder)?;
     let analysis = Analysis::new(&plan, &records)?;
     for file in numbers(&analysis)? {

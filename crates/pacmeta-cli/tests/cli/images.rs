@@ -210,6 +210,10 @@ fn the_papers_study_runs_on_generated_characters_and_goes_on() {
     assert!(place.text("study/report.html").contains("2 of 2 models are finished"));
     assert_eq!(place.text("study/accuracy.csv").lines().count(), 3);
     place.ok(&["report", "study"]);
+    // fewer methods: the others stay on the page
+    place.ok(&[&study[..], &["--methods", "maml"]].concat());
+    assert!(place.text("study/report.html").contains("2 of 2 models are finished"));
+    place.refused(&["evaluate", "study", "--tasks", "x.csv"], &["study", "folder of a study"]);
     place.refused(&["reproduce", "mini-imagenet"], &["--data", "synthetic"]);
     place.refused(&["reproduce", "sinusoid", "--preset", "cpu"], &["--preset", "quick"]);
     place.refused(

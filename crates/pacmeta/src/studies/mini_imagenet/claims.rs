@@ -6,8 +6,8 @@
 //! (Student), not supported where it is below, and undecided otherwise. A claim of several comparisons is supported where each
 //! is, and not supported where one is not, after Bonferroni's correction.
 
+use super::ModelRun;
 use super::plan::Model;
-use super::{ModelRun, plan};
 use crate::classification::ImageScores;
 use crate::config::images::ImageMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
 use crate::report::{ClaimRow, ClaimVerdict};
@@ -140,9 +140,4 @@ pub fn claims(runs: &[ModelRun], examples: usize) -> Vec<ClaimRow> {
         })
     };
     CLAIMS.iter().filter_map(claim).collect()
-}
-
-/// The order of methods in tables and figures, and their looks.
-pub(super) fn look(method: ImageMethodKind) -> usize {
-    plan::METHODS.iter().position(|&other| other == method).unwrap_or(plan::METHODS.len())
 }

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::claims::look;
-use super::plan::{ImagePlan, ImagePreset, Model};
+use super::plan::{ImagePlan, ImagePreset, Model, look};
 use super::{ModelRun, claims};
 use crate::classification::report::{
     NamedRun, curve_section, gallery_section, normalisation_note, reliability_section, score_table,

@@ -73,6 +73,11 @@ impl Model {
 
 /// Classes of a task.
 pub(super) const WAY: usize = 5;
+/// The place of a method in tables and figures.
+pub(super) fn look(method: ImageMethodKind) -> usize {
+    METHODS.iter().position(|&other| other == method).unwrap_or(METHODS.len())
+}
+
 /// m_i in the paper.
 const EXAMPLES: [usize; 4] = [10, 20, 40, 80];
 /// The paper's methods, in its order.
@@ -132,6 +137,22 @@ impl ImagePlan {
             ImagePreset::Cpu => Self { examples: vec![10], iterations: 10_000, ..plan },
             ImagePreset::Paper => plan,
         }
+    }
+
+    /// The same plan with the models of an earlier one, if that differs in nothing else: what was trained before stays on the page.
+    #[must_use]
+    pub fn including(&self, earlier: &Self) -> Self {
+        let merged =
+            Self { methods: self.methods.clone(), examples: self.examples.clone(), ..earlier.clone() };
+        if merged != *self {
+            return self.clone();
+        }
+        let mut plan = merged;
+        plan.methods.extend(earlier.methods.iter().filter(|method| !self.methods.contains(method)));
+        plan.methods.sort_by_key(|&method| look(method));
+        plan.examples.extend(earlier.examples.iter().filter(|size| !self.examples.contains(size)));
+        plan.examples.sort_unstable();
+        plan
     }
 
     /// The models, smallest tasks first.

@@ -78,3 +78,14 @@ fn the_page_shows_what_is_there_and_what_is_missing() {
         files[0].content
     );
 }
+
+#[test]
+fn a_smaller_call_keeps_what_was_trained_before() {
+    let earlier = ImagePlan { methods: vec![Maml, Pacmaml], examples: vec![10], ..plan() };
+    let later = ImagePlan { methods: vec![Fomaml], examples: vec![20], ..plan() };
+    let both = later.including(&earlier);
+    assert_eq!((both.methods, both.examples), (vec![Fomaml, Maml, Pacmaml], vec![10, 20]));
+    // another number of iterations is another study
+    let longer = ImagePlan { iterations: 7, ..later };
+    assert_eq!(longer.including(&earlier), longer);
+}

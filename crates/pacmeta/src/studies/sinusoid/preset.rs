@@ -101,6 +101,31 @@ impl Plan {
         }
     }
 
+    /// Refuses a plan that nobody could run: it comes from a file.
+    ///
+    /// # Errors
+    /// When a list is empty or the pieces are too many.
+    pub fn check(&self) -> Result<()> {
+        const MOST_PIECES: u64 = 10_000_000;
+        let lists = [
+            ("examples", self.examples.len()),
+            ("beta_per_example", self.beta_per_example.len()),
+            ("alpha_over_beta", self.alpha_over_beta.len()),
+            ("inner_rates", self.inner_rates.len()),
+            ("inner_steps", self.inner_steps.len()),
+        ];
+        if let Some((key, _)) = lists.iter().find(|(_, length)| *length == 0) {
+            return Err(Error::input("the plan of the study", format!("key `{key}`: the list is empty")));
+        }
+        let sizes = [self.data_sets.max(self.ablation_sets), self.seeds].into_iter();
+        let pieces = sizes.chain(lists.iter().map(|(_, length)| *length as u64)).fold(1, u64::saturating_mul);
+        if pieces > MOST_PIECES {
+            let message = format!("has {pieces} pieces or so; the most is {MOST_PIECES}");
+            return Err(Error::input("the plan of the study", message));
+        }
+        Ok(())
+    }
+
     /// The settings of a method.
     pub fn settings(&self, method: StudyMethod) -> Vec<Setting> {
         let per_beta =

@@ -310,3 +310,13 @@ fn specifications_are_all_different_and_more_seeds_only_add() {
     let many = hashes(&Plan { seeds: 3, data_sets: 5, ..plan });
     assert!(few.iter().all(|hash| many.contains(hash)));
 }
+
+#[test]
+fn plans_that_nobody_could_run_are_refused() {
+    let plan = Plan::new(Preset::Paper);
+    plan.check().unwrap();
+    let huge = Plan { data_sets: u64::MAX, ..plan.clone() };
+    assert!(huge.check().unwrap_err().to_string().contains("pieces"));
+    let empty = Plan { inner_steps: Vec::new(), ..plan };
+    assert!(empty.check().unwrap_err().to_string().contains("inner_steps"));
+}
