@@ -71,6 +71,16 @@ pub enum Error {
         /// What is not finite.
         quantity: String,
     },
+    /// A task of a batch failed.
+    #[error("iteration {iteration}, task {task} of its batch: {reason}")]
+    TaskFailed {
+        /// The iteration.
+        iteration: u64,
+        /// The task, from 0.
+        task: usize,
+        /// Why.
+        reason: Box<Error>,
+    },
     /// The inner steps of a head led to a number that is not finite.
     #[error("{method}: {}", diverged_head(*step, *rate))]
     HeadDiverged {
@@ -141,7 +151,7 @@ fn diverged_head(step: usize, rate: f64) -> String {
         0 => "the head or its features are not finite before the first inner step; lower `training.rate`"
             .to_owned(),
         step => format!(
-            "the head is not finite after inner step {step} at rate {rate}; lower `inner.rate` or the temperatures"
+            "the head is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures"
         ),
     }
 }

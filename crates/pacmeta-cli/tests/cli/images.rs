@@ -92,6 +92,36 @@ fn every_method_trains() {
     assert!(place.json(&sampled)["accuracy"].as_f64().unwrap() > 0.2);
 }
 
+#[test]
+fn a_run_that_diverges_names_iteration_task_and_cause_and_keeps_its_checkpoint() {
+    let place = place();
+    let maml = ["train", "small.toml", "-q", "--set", "method.name=maml", "--out", "run"];
+    place.ok(&maml);
+    place.write(
+        "wild.toml",
+        SMALL.replace("[training]", "[method]\nname = \"maml\"\nrate = 1e30\n[training]"),
+    );
+    let ran = place.run(&["train", "wild.toml", "-q", "--out", "wild"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    for words in ["iteration 1, task 0 of its batch", "maml", "`method.rate`"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    // later on: the checkpoint before it stays
+    let longer = [
+        "train",
+        "small.toml",
+        "-q",
+        "--set",
+        "method.name=maml",
+        "--set",
+        "training.iterations=40",
+        "--out",
+        "run",
+    ];
+    place.ok(&longer);
+    assert!(place.path("run/checkpoints/iteration-00000040.safetensors").exists());
+}
+
 #[cfg(unix)]
 #[test]
 fn killed_and_continued_to_the_same_bits() {

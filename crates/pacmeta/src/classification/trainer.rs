@@ -177,7 +177,9 @@ impl<'a> ImageTrainer<'a> {
         let share = 1.0 / terms.len() as f64;
         let mut objective = 0.0;
         for (task, terms) in terms.into_iter().enumerate() {
-            let terms = terms.map_err(|error| self.diverged(format!("task {task} of the batch: {error}")))?;
+            let iteration = self.iteration + 1;
+            let terms =
+                terms.map_err(|error| Error::TaskFailed { iteration, task, reason: Box::new(error) })?;
             if !terms.objective.is_finite() {
                 return Err(self.diverged(format!("the loss of task {task} of the batch")));
             }
