@@ -93,10 +93,8 @@ fn every_method_trains() {
 }
 
 #[test]
-fn a_run_that_diverges_names_iteration_task_and_cause_and_keeps_its_checkpoint() {
+fn a_run_that_diverges_names_iteration_task_and_cause() {
     let place = place();
-    let maml = ["train", "small.toml", "-q", "--set", "method.name=maml", "--out", "run"];
-    place.ok(&maml);
     place.write(
         "wild.toml",
         SMALL.replace("[training]", "[method]\nname = \"maml\"\nrate = 1e30\n[training]"),
@@ -106,20 +104,6 @@ fn a_run_that_diverges_names_iteration_task_and_cause_and_keeps_its_checkpoint()
     for words in ["iteration 1, task 0 of its batch", "maml", "`method.rate`"] {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
-    // later on: the checkpoint before it stays
-    let longer = [
-        "train",
-        "small.toml",
-        "-q",
-        "--set",
-        "method.name=maml",
-        "--set",
-        "training.iterations=40",
-        "--out",
-        "run",
-    ];
-    place.ok(&longer);
-    assert!(place.path("run/checkpoints/iteration-00000040.safetensors").exists());
 }
 
 #[cfg(unix)]
