@@ -86,7 +86,8 @@ impl ImageExperiment {
     pub fn prepare(mut config: ImageConfig, progress: &mut dyn Progress) -> Result<(Self, Vec<String>)> {
         let data = &mut config.data;
         let shape = PictureShape { side: data.side, channels: data.channels };
-        let recipe = SplitRecipe { way: data.way, ..SplitRecipe::standard(Key::new(config.seed)) };
+        let [train, validation, test] = data.parts;
+        let recipe = SplitRecipe { train, validation, test, way: data.way, key: Key::new(config.seed) };
         let (set, splits, notes) = if data.is_synthetic() {
             let [classes, pictures] = STROKES;
             // The same characters for every seed, as files would be.

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 
 pub use method::{ImageMethodConfig, ImageMethodKind};
 
-use super::section::{Domain, Entry, Section, integer, name_of};
+use super::section::{Domain, Entry, Section, integer, name_of, numbers};
 use super::training::whole;
 use crate::environments::images::Channels;
 use crate::error::Result;
@@ -23,6 +23,7 @@ const DATA_KEYS: &[&str] = &[
     "environment",
     "path",
     "split",
+    "parts",
     "cache",
     "min_examples",
     "side",
@@ -49,6 +50,8 @@ const EVALUATION_KEYS: &[&str] = &["tasks", "normalisation"];
 /// The `data.path` of generated pictures.
 pub const SYNTHETIC: &str = "synthetic";
 const MOST: u64 = 1_000_000_000_000;
+/// Those of miniImageNet's usual split.
+const PARTS: [f64; 3] = [0.64, 0.16, 0.20];
 
 /// A checked configuration of image classification.
 ///
@@ -82,6 +85,7 @@ pub struct ImageConfig {
 /// | `environment` | needed | says that tasks are made of pictures | `"images"` |
 /// | `path` | needed | a folder or a zip file with a folder a class, or `"synthetic"`: generated stroke characters | |
 /// | `split` | `split.csv`, or `train.csv`, `val.csv`, `test.csv` beside the pictures, else made by class | which classes are for training, validation and test | a file or folder |
+/// | `parts` | `[0.64, 0.16, 0.20]` | the parts of the classes for training, validation and test, where they are divided at random | three numbers from 0 that add up to 1 |
 /// | `cache` | the user's cache folder | where decoded pictures are kept | a folder |
 /// | `min_examples` | none: small classes are errors | classes with fewer pictures are left out | 2 to 1000000 |
 /// | `side` | 84 | rows and columns that pictures are resized to | 8 to 1024 |
@@ -97,6 +101,8 @@ pub struct ImageDataConfig {
     pub path: PathBuf,
     /// The split, where one is named.
     pub split: Option<PathBuf>,
+    /// The parts of the classes for training, validation and test, where no file divides them.
+    pub parts: [f64; 3],
     /// The folder of decoded pictures, where one is named.
     pub cache: Option<PathBuf>,
     /// Classes with fewer pictures are left out.
@@ -261,6 +267,7 @@ impl ImageConfig {
         let path = |path: &PathBuf| Value::String(path.display().to_string());
         let mut of_data = vec![("environment", Value::from("images")), ("path", path(&data.path))];
         of_data.extend(data.split.as_ref().map(|split| ("split", path(split))));
+        of_data.push(("parts", numbers(&data.parts)));
         of_data.extend(data.cache.as_ref().map(|cache| ("cache", path(cache))));
         of_data.extend(data.min_examples.map(|least| ("min_examples", integer(least))));
         of_data.extend([
@@ -323,6 +330,7 @@ fn read_data(section: Section<'_>) -> Result<ImageDataConfig> {
     let data = ImageDataConfig {
         path: PathBuf::from(path),
         split: section.text("split")?.map(PathBuf::from),
+        parts: read_parts(section)?,
         cache: section.text("cache")?.map(PathBuf::from),
         min_examples: section.count("min_examples", 2..=1_000_000)?,
         side: section.count("side", 8..=1024)?.unwrap_or(84),
@@ -344,6 +352,18 @@ fn read_data(section: Section<'_>) -> Result<ImageDataConfig> {
         return Err(section.error("support", message));
     }
     Ok(data)
+}
+
+fn read_parts(section: Section<'_>) -> Result<[f64; 3]> {
+    let Some(parts) = section.numbers("parts", Domain::NonNegative)? else { return Ok(PARTS) };
+    let whole = (parts.iter().sum::<f64>() - 1.0).abs() < 1e-6;
+    match <[f64; 3]>::try_from(parts) {
+        Ok(parts) if whole && parts[0] > 0.0 && parts[2] > 0.0 => Ok(parts),
+        _ => {
+            let message = "expected three numbers that add up to 1, for training, validation and test; the first and the last above 0";
+            Err(section.error("parts", message))
+        }
+    }
 }
 
 fn read_prior(section: Section<'_>) -> Result<ImagePriorConfig> {
@@ -369,4 +389,59 @@ fn read_training(section: Section<'_>, method: ImageMethodKind) -> Result<ImageT
         validate_every: every("validate_every", 1000)?,
         validation_tasks: section.count("validation_tasks", 0..=1_000_000)?.unwrap_or(100),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = "[data]\nenvironment = \"images\"\npath = \"p\"\n";
+
+    #[test]
+    fn what_is_written_reads_as_the_same() {
+        for kind in ImageMethodKind::ALL {
+            for more in ["", "steps = 2\nrate = 0.5\ninner_optimiser = \"gd\"\n"] {
+                let text =
+                    format!("{LEAST}parts = [0.5, 0.0, 0.5]\n[method]\nname = \"{}\"\n{more}", kind.name());
+                let config = ImageConfig::parse("a.toml", &text, &[]).unwrap();
+                assert_eq!(config.method.kind, kind);
+                assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+            }
+        }
+        let sampled = "[method]\nname = \"pacoh\"\nsampler = \"svgd\"\nestimator = \"prior\"\nbeta = 3\n";
+        let config = ImageConfig::parse("a.toml", &format!("{LEAST}{sampled}"), &[]).unwrap();
+        assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+    }
+
+    #[test]
+    fn the_papers_hyper_parameters_are_the_defaults() {
+        let of = |name: &str| {
+            let text = format!("{LEAST}[method]\nname = \"{name}\"\n");
+            let config = ImageConfig::parse("a.toml", &text, &[]).unwrap();
+            (config.method.rate, config.method.alpha, config.training.rate, config.method.steps)
+        };
+        assert_eq!(of("pacmaml"), (0.03, 1.0, 1e-3, 6));
+        assert_eq!(of("pacoh"), (0.01, 10.0, 1e-4, 6));
+        assert_eq!(of("bmaml"), (0.003, 1.0, 1e-4, 6));
+        assert_eq!((of("maml").0, of("fomaml").2), (0.1, 1e-3));
+    }
+
+    #[test]
+    fn mistakes_name_their_key() {
+        for (text, key) in [
+            ("parts = [0.5, 0.5]", "data.parts"),
+            ("parts = [0.5, 0.4, 0.3]", "data.parts"),
+            ("support = 3", "data.support"),
+            ("way = 1", "data.way"),
+            ("[method]\nname = \"maml\"\nalpha = 1.0", "method.alpha"),
+            ("[method]\nname = \"bmaml\"\nsampler = \"sgld\"", "method.sampler"),
+            ("[method]\nname = \"maml\"\naccumulator_start = 0.1", "method.accumulator_start"),
+            ("shots = 1\n[method]\nsplit = \"disjoint\"", "method.split"),
+            ("side = 8", "prior.blocks"),
+        ] {
+            let error =
+                ImageConfig::parse("a.toml", &format!("{LEAST}{text}\n"), &[]).unwrap_err().to_string();
+            assert!(error.contains(key), "{text}: {error}");
+        }
+    }
 }
