@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pacmeta::config::Assumption;
-use pacmeta::config::images::ImageMethodKind;
+use pacmeta::config::images::{ImageMethodKind, Normalisation};
 
 /// Few-shot meta-learning with PAC-Bayes guarantees: learn a prior from many small data sets, adapt it to a new one.
 #[derive(Debug, Parser)]
@@ -329,9 +329,33 @@ pub(crate) struct Adapt {
     /// Temperature of the Gibbs posterior: a number, or how the model's carries over: `fixed`, `per-example`
     #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub(crate) temperature: Option<TemperatureArgument>,
+    /// Whose statistics batch norm takes (pictures) [default: as in the run's configuration]
+    #[arg(long, value_enum)]
+    pub(crate) normalisation: Option<NormalisationName>,
     /// Print predictions as JSON; the same as --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+}
+
+/// Whose statistics batch norm takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NormalisationName {
+    /// Labelled and new pictures each their own
+    Batch,
+    /// All of them together
+    Together,
+    /// Those of the labelled pictures: each prediction stands alone
+    Support,
+}
+
+impl From<NormalisationName> for Normalisation {
+    fn from(name: NormalisationName) -> Self {
+        match name {
+            NormalisationName::Batch => Self::Batch,
+            NormalisationName::Together => Self::Together,
+            NormalisationName::Support => Self::Support,
+        }
+    }
 }
 
 /// Whose objective.

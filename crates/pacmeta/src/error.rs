@@ -106,6 +106,9 @@ pub enum Error {
         /// The last finished iteration.
         iteration: u64,
     },
+    /// The user interrupted the scoring of tasks.
+    #[error("interrupted while tasks were scored; the same command continues from there")]
+    ScoringInterrupted,
     /// The user interrupted a study; every finished model is recorded.
     #[error("interrupted: {done} of {total} models are recorded; the same command continues from there")]
     StudyInterrupted {
@@ -206,6 +209,7 @@ impl Error {
         matches!(
             self,
             Self::Interrupted { .. }
+                | Self::ScoringInterrupted
                 | Self::SearchInterrupted { .. }
                 | Self::StudyInterrupted { .. }
                 | Self::DecodingInterrupted { .. }

@@ -16,7 +16,10 @@ use crate::output::print_bytes;
 
 pub(crate) fn run(arguments: &Adapt) -> Result<()> {
     if let Some(model) = adapt_images::model_of(&arguments.run)? {
-        return adapt_images::run(&model, arguments);
+        return adapt_images::run(model, arguments);
+    }
+    if arguments.normalisation.is_some() {
+        return Err(Error::input("option `--normalisation`", "is for pictures; this run is of tables"));
     }
     let query_path = query_path(arguments)?;
     if let Some(output) = &arguments.output {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use pacmeta::classification::{ImageModel, LabelledPictures};
+use pacmeta::classification::{ImageModel, LabelledPictures, most_probable};
+use pacmeta::config::images::Normalisation;
 use pacmeta::environments::images::{
     Channels, ImageOptions, ImageSet, PictureShape, RootPictures, open_images,
 };
@@ -15,7 +16,7 @@ use serde_json::json;
 use super::adapt::extension;
 use super::inputs::check_output;
 use crate::arguments::{Adapt, OutputFormat};
-use crate::output::{print_bytes, remark, warn};
+use crate::output::{print_bytes, remark};
 use pacmeta::environments::table::Format;
 
 /// The model of a run or checkpoint file, if it is one of pictures.
@@ -31,7 +32,11 @@ pub(super) fn model_of(run: &Path) -> Result<Option<ImageModel>> {
     ImageModel::from_checkpoint(file.display(), &checkpoint).map(Some)
 }
 
-pub(super) fn run(model: &ImageModel, arguments: &Adapt) -> Result<()> {
+pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
+    let model = match arguments.normalisation {
+        Some(choice) => model.with_normalisation(choice.into()),
+        None => model,
+    };
     let useless = [
         ("--task", arguments.task.is_some()),
         ("--task-column", arguments.task_column.is_some()),
@@ -63,7 +68,9 @@ pub(super) fn run(model: &ImageModel, arguments: &Adapt) -> Result<()> {
             format!("has pictures of {} class only; expected a folder for each of at least two", names.len());
         return Err(Error::input(arguments.support.display(), message));
     }
-    if names.len() != spec.classes {
+    let learned =
+        model.parameters().tensor("head.weight").is_some_and(|head| head.iter().any(|&value| value != 0.0));
+    if names.len() != spec.classes && learned {
         remark(&format!(
             "{} classes here, {} in training: the head starts at zero instead of its learned weights",
             names.len(),
@@ -74,6 +81,12 @@ pub(super) fn run(model: &ImageModel, arguments: &Adapt) -> Result<()> {
     let labelled = LabelledPictures { pixels: &pixels, labels: &labels, classes: names.len() };
     let (pixels, folders) = gathered(&queries);
     let probabilities = model.classify(labelled, &pixels, Key::new(0).named("adapt"))?;
+    if model.normalisation() != Normalisation::Support {
+        remark(
+            "batch norm normalises the new pictures together, so that a prediction depends on the others among them; \
+             --normalisation support makes each stand alone",
+        );
+    }
     tell_accuracy(&names, &queries, &folders, &probabilities);
 
     let format = match (arguments.format, arguments.json, arguments.output.as_deref().and_then(extension)) {
@@ -119,27 +132,16 @@ fn gathered(set: &ImageSet) -> (Vec<u8>, Vec<usize>) {
 fn tell_accuracy(names: &[&str], queries: &ImageSet, folders: &[usize], probabilities: &[Vec<f32>]) {
     let truth: Option<Vec<usize>> =
         queries.classes().iter().map(|class| names.iter().position(|name| *name == class.name)).collect();
-    match truth {
-        Some(truth) => {
-            let rows = folders.iter().zip(probabilities);
-            let right = rows.filter(|(folder, row)| best(row) == truth[**folder]).count();
-            remark(&format!("{right} of {} pictures are classified as their folders say", folders.len()));
-        }
-        None if queries.len() < 5 => {
-            warn("batch norm normalises the queries together: with so few of them, predictions may be poor");
-        }
-        None => {}
+    if let Some(truth) = truth {
+        let rows = folders.iter().zip(probabilities);
+        let right = rows.filter(|(folder, row)| most_probable(row) == truth[**folder]).count();
+        remark(&format!("{right} of {} pictures are classified as their folders say", folders.len()));
     }
 }
 
 struct Row<'a> {
     picture: &'a str,
     probabilities: &'a [f32],
-}
-
-fn best(probabilities: &[f32]) -> usize {
-    (0..probabilities.len())
-        .fold(0, |best, class| if probabilities[class] > probabilities[best] { class } else { best })
 }
 
 fn as_json(names: &[&str], rows: &[Row<'_>]) -> Vec<u8> {
@@ -151,7 +153,7 @@ fn as_json(names: &[&str], rows: &[Row<'_>]) -> Vec<u8> {
                 .zip(row.probabilities)
                 .map(|(name, probability)| ((*name).to_owned(), json!(probability)))
                 .collect();
-            let predicted = best(row.probabilities);
+            let predicted = most_probable(row.probabilities);
             json!({
                 "picture": row.picture,
                 "class": names[predicted],
@@ -170,7 +172,7 @@ fn as_csv(names: &[&str], rows: &[Row<'_>]) -> Result<Vec<u8>> {
     let header = ["picture", "class", "probability"].map(str::to_owned).into_iter().chain(columns);
     writer.write_record(header).map_err(failed)?;
     for row in rows {
-        let predicted = best(row.probabilities);
+        let predicted = most_probable(row.probabilities);
         let front =
             [row.picture.to_owned(), names[predicted].to_owned(), row.probabilities[predicted].to_string()];
         let all = front.into_iter().chain(row.probabilities.iter().map(f32::to_string));

@@ -7,7 +7,7 @@ use indicatif::MultiProgress;
 use pacmeta::classification::ImageExperiment;
 use pacmeta::report::{ClaimRow, study_page};
 use pacmeta::studies::mini_imagenet::{
-    ImagePlan, ImagePreset, ModelRun, STUDY, claims, numbers, report, runs,
+    ImagePlan, ImagePreset, ModelRun, STUDY, numbers, plan_claims, report, runs, what_was_run,
 };
 use pacmeta::studies::{Session, StoredPlan, StudyFolder};
 use pacmeta::training::files::write_atomically;
@@ -63,6 +63,13 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
     );
     plan.cache = arguments.cache.as_ref().map(absolute).transpose()?;
     plan.methods = arguments.methods.clone().unwrap_or(plan.methods);
+    let mut seen = Vec::new();
+    plan.methods.retain(|method| {
+        !seen.contains(method) && {
+            seen.push(*method);
+            true
+        }
+    });
     plan.examples = arguments.examples.clone().unwrap_or(plan.examples);
     plan.examples.sort_unstable();
     plan.examples.dedup();
@@ -84,7 +91,7 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     drop(progress);
     let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
     let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
-    let shown = earlier.map_or_else(|| plan.clone(), |earlier| plan.including(&earlier));
+    let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     let folder = StudyFolder::open(out, STUDY, &shown, &command_line())?;
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for model in models {
@@ -122,14 +129,14 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
     }
     let page = folder.join("report.html");
     write_atomically(&page, study_page(&report(&plan, &runs, &stored.command, &stored.history)).as_bytes())?;
-    let claims: Vec<ClaimRow> = plan.examples.iter().flat_map(|&examples| claims(&runs, examples)).collect();
+    let claims = plan_claims(&plan, &runs);
     if as_json {
-        return print_json(&conclusions(&runs, &claims, &page));
+        return print_json(&conclusions(&plan, &runs, &claims, &page));
     }
     print(&in_words(&plan, &runs, &claims, &page))
 }
 
-fn conclusions(runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> Value {
+fn conclusions(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> Value {
     let models: Vec<Value> = runs
         .iter()
         .map(|run| {
@@ -142,7 +149,7 @@ fn conclusions(runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> Value {
                 "interval95": scores.and_then(|scores| scores.accuracy_interval95),
                 "log_likelihood": scores.map(|scores| scores.log_likelihood),
                 "calibration_error": scores.map(|scores| scores.calibration_error),
-                "paper_accuracy": run.model.accuracy_in_paper().map(|percent| percent / 100.0),
+                "paper_accuracy": run.model.accuracy_in_paper().filter(|_| plan.is_comparable()).map(|percent| percent / 100.0),
             })
         })
         .collect();
@@ -150,12 +157,12 @@ fn conclusions(runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> Value {
 }
 
 fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> String {
-    let mut text = format!(
-        "{}\n",
-        bold(
-            "Test accuracy in percent: mean over test tasks ± half of its 95 % interval (in brackets: the paper's)"
-        )
-    );
+    let paper = if plan.is_comparable() { " (in brackets: the paper's)" } else { "" };
+    let mut text = wrapped(&what_was_run(plan), "");
+    text.push_str(&format!(
+        "\n{}\n",
+        bold(&format!("Test accuracy in percent: mean over test tasks ± half of its 95 % interval{paper}"))
+    ));
     let header =
         std::iter::once(String::new()).chain(plan.methods.iter().map(|method| method.title().to_owned()));
     let mut table = Table::new(header);
@@ -168,7 +175,7 @@ fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Pat
                         .map_or(String::new(), |half| format!(" ± {:.1}", 100.0 * half));
                     format!("{:.1}{half}", 100.0 * scores.accuracy)
                 });
-            match run.model.accuracy_in_paper() {
+            match run.model.accuracy_in_paper().filter(|_| plan.is_comparable()) {
                 Some(paper) => format!("{ours} ({paper:.1})"),
                 None => ours,
             }

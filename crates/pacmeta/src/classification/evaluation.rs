@@ -9,12 +9,18 @@ use super::model::ImageModel;
 use super::pass::{Network, TaskRoom};
 use crate::config::images::Normalisation;
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::learners::head::{Examples, predict};
 use crate::methods::heads::HeadMethod;
 
 /// The smallest probability that counts in a log-likelihood: f32's distance from certainty.
 const LEAST_PROBABILITY: f64 = f32::EPSILON as f64 / 2.0;
+
+/// Asked before every task whether to go on.
+pub type Stop<'a> = dyn Fn() -> bool + Sync + 'a;
+
+/// Queries that are classified at a time where they do not depend on each other.
+const CHUNK: usize = 256;
 
 /// One scored picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,8 +43,8 @@ impl Query {
     }
 }
 
-/// The first of the largest.
-pub(super) fn most_probable(probabilities: &[f32]) -> usize {
+/// The class of the largest probability; the first one of several.
+pub fn most_probable(probabilities: &[f32]) -> usize {
     (0..probabilities.len()).fold(
         0,
         |best, class| {
@@ -107,7 +113,11 @@ impl Classifier<'_> {
             Normalisation::Support => {
                 let of_support = forward(support.pixels, Statistics::Batch, workspace)?;
                 let moments = workspace.moments();
-                (of_support, forward(queries, Statistics::Given(&moments), workspace)?)
+                let mut of_queries = Vec::new();
+                for chunk in queries.chunks(CHUNK * self.network.body.shape().image_len()) {
+                    of_queries.extend(forward(chunk, Statistics::Given(&moments), workspace)?);
+                }
+                (of_support, of_queries)
             }
             Normalisation::Together => {
                 let all = [support.pixels, queries].concat();
@@ -151,7 +161,12 @@ impl TestTasks<'_> {
     }
 
     /// The predictions of a model on the first `count` tasks.
-    pub(super) fn predict(&self, model: &ImageModel, count: usize) -> Result<Vec<TaskPrediction>> {
+    pub(super) fn predict(
+        &self,
+        model: &ImageModel,
+        count: usize,
+        stop: &Stop<'_>,
+    ) -> Result<Vec<TaskPrediction>> {
         self.check()?;
         let body = model.spec().body()?;
         let single = model.rounded();
@@ -166,6 +181,9 @@ impl TestTasks<'_> {
             .map_init(
                 || TaskRoom::new(&body),
                 |room, task| {
+                    if stop() {
+                        return Err(Error::ScoringInterrupted);
+                    }
                     let episode = self.episode(task);
                     let first = self.way * self.support;
                     let (mut support, mut queries) = (Vec::new(), Vec::new());

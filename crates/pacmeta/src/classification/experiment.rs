@@ -6,18 +6,21 @@ use std::sync::Arc;
 use pacmeta_tensor::{Key, Parameters};
 use serde_json::json;
 
-use super::evaluation::{TaskPrediction, TestTasks};
+use super::evaluation::{Stop, TaskPrediction, TestTasks};
 use super::model::ImageModel;
 use super::scores::ImageScores;
 use super::trainer::{ImageTerms, ImageTrainer};
 use crate::config::ImageConfig;
+use crate::config::images::ImageDataConfig;
 use crate::environments::images::{
     ClassId, Episode, ImageOptions, ImageSet, OpenedImages, PictureShape, Progress, RootPictures,
     SplitChoice, SplitRecipe, Splits, Storage, StrokeOptions, open_images, strokes,
 };
 use crate::error::{Error, Result};
 use crate::training::files::{read_bounded, write_atomically};
+use crate::training::metrics::{MetricsWriter, read_metrics};
 use crate::training::run_directory::{DATA, RunDirectory, Start};
+use crate::training::tensorboard::EventWriter;
 
 /// The classes of each part, as a file of the run.
 const SPLIT: &str = "split.csv";
@@ -26,7 +29,7 @@ const SPLIT: &str = "split.csv";
 const STROKES: [usize; 2] = [100, 60];
 
 /// Watches a run, and may stop it.
-pub trait ImageObserver: Send {
+pub trait ImageObserver: Send + Sync {
     /// Something that the user should know.
     fn warning(&mut self, message: &str);
 
@@ -133,16 +136,18 @@ impl ImageExperiment {
     ///
     /// # Errors
     /// When it asks for other pictures, or they are too few for its tasks.
-    pub fn with_config(&self, mut config: ImageConfig) -> Result<Self> {
-        let (ours, theirs) = (&self.config.data, &mut config.data);
-        let same =
-            (ours.side, ours.channels, ours.rotations) == (theirs.side, theirs.channels, theirs.rotations);
-        if !same || ours.min_examples != theirs.min_examples {
+    pub fn with_config(&self, config: ImageConfig) -> Result<Self> {
+        let (ours, theirs) = (&self.config.data, &config.data);
+        let sizes = ImageDataConfig {
+            way: theirs.way,
+            shots: theirs.shots,
+            support: theirs.support,
+            query: theirs.query,
+            ..ours.clone()
+        };
+        if sizes != *theirs {
             return Err(Error::config("data", "asks for other pictures than those that were opened"));
         }
-        theirs.path.clone_from(&ours.path);
-        theirs.split.clone_from(&ours.split);
-        theirs.cache.clone_from(&ours.cache);
         Self::new(config, Arc::clone(&self.set), self.splits.clone())
     }
 
@@ -188,29 +193,34 @@ impl ImageExperiment {
         self.test_tasks().episode(task)
     }
 
-    /// The predictions of a model on the first `count` test tasks.
+    /// The predictions of a model on the first `count` test tasks; `stop` is asked before each.
     ///
     /// # Errors
-    /// When a number is not finite.
-    pub fn predictions(&self, model: &ImageModel, count: usize) -> Result<Vec<TaskPrediction>> {
-        self.test_tasks().predict(model, count)
+    /// When a number is not finite, or when stopped.
+    pub fn predictions(
+        &self,
+        model: &ImageModel,
+        count: usize,
+        stop: &Stop<'_>,
+    ) -> Result<Vec<TaskPrediction>> {
+        self.test_tasks().predict(model, count, stop)
     }
 
     /// The scores of a model on the test tasks.
     ///
     /// # Errors
     /// As [`Self::predictions`].
-    pub fn scores(&self, model: &ImageModel) -> Result<ImageScores> {
-        Ok(ImageScores::of(&self.predictions(model, self.config.evaluation.tasks)?))
+    pub fn scores(&self, model: &ImageModel, stop: &Stop<'_>) -> Result<ImageScores> {
+        Ok(ImageScores::of(&self.predictions(model, self.config.evaluation.tasks, stop)?))
     }
 
     /// The scores of a model on the validation tasks.
     ///
     /// # Errors
     /// As [`Self::predictions`].
-    pub fn validation_scores(&self, model: &ImageModel) -> Result<ImageScores> {
+    pub fn validation_scores(&self, model: &ImageModel, stop: &Stop<'_>) -> Result<ImageScores> {
         let tasks = self.config.training.validation_tasks;
-        Ok(ImageScores::of(&self.validation_tasks().predict(model, tasks)?))
+        Ok(ImageScores::of(&self.validation_tasks().predict(model, tasks, stop)?))
     }
 
     /// The model with these parameters.
@@ -229,10 +239,18 @@ impl ImageExperiment {
     /// # Errors
     /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint).
     pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn ImageObserver) -> Result<ImageOutcome> {
+        self.train_holding(out.as_ref(), observer).map(|(outcome, _)| outcome)
+    }
+
+    /// The same, with the folder still held.
+    pub(super) fn train_holding(
+        &self,
+        out: &Path,
+        observer: &mut dyn ImageObserver,
+    ) -> Result<(ImageOutcome, RunDirectory)> {
         let training = &self.config.training;
         let accept = |folder: &Path| self.refuse_other_pictures(folder);
-        let (directory, resume) =
-            RunDirectory::create_or_resume_if(out.as_ref(), &self.config.to_toml(), accept)?;
+        let (directory, resume) = RunDirectory::create_or_resume_if(out, &self.config.to_toml(), accept)?;
         resume.warnings.iter().for_each(|warning| observer.warning(warning));
         write_atomically(directory.path().join(DATA), self.mark().as_bytes())?;
         write_atomically(directory.path().join(SPLIT), self.splits.to_csv(&self.set).as_bytes())?;
@@ -241,13 +259,17 @@ impl ImageExperiment {
             Start::Fresh => {}
             Start::Continue(state) => trainer.restore(state)?,
             Start::Finished(_) => {
-                return Ok(ImageOutcome { model: ImageModel::read(directory.path())?, iterations: 0 });
+                let model = ImageModel::read(directory.path())?;
+                return Ok((ImageOutcome { model, iterations: 0 }, directory));
             }
         }
         let first = trainer.iteration();
         let mut metrics = directory.metrics(&resume.start)?;
         let mut events = directory.events(&resume.start)?;
         observer.begin(first, training.iterations);
+        if self.validates(first) && !is_validated(&directory.metrics_path(), first)? {
+            self.validate(&trainer, &mut metrics, &mut events, observer)?;
+        }
         while trainer.iteration() < training.iterations {
             if observer.stop() {
                 directory.save_state(&trainer.state(), &metrics)?;
@@ -262,34 +284,50 @@ impl ImageExperiment {
                 metrics.append(iteration, &mean.named())?;
                 events.scalars(iteration, &mean.named())?;
             }
-            if training.validation_tasks > 0 && (iteration.is_multiple_of(training.validate_every) || last) {
-                let scores = self.validation_scores(&self.model(trainer.parameters().clone()))?;
-                let named = validation_metrics(&scores);
-                metrics.append(iteration, &named)?;
-                events.scalars(iteration, &named)?;
-                observer.validated(iteration, &scores);
-            }
-            if iteration.is_multiple_of(training.checkpoint_every) || last {
+            // Before a validation, which takes a while: an interrupted one is done again from here.
+            if iteration.is_multiple_of(training.checkpoint_every) || self.validates(iteration) || last {
                 directory.save_state(&trainer.state(), &metrics)?;
+            }
+            if self.validates(iteration) {
+                self.validate(&trainer, &mut metrics, &mut events, observer)?;
             }
         }
         let model = self.model(trainer.parameters().clone());
         directory.write_prior(&model.to_checkpoint(), training.iterations)?;
-        Ok(ImageOutcome { model, iterations: training.iterations - first })
+        Ok((ImageOutcome { model, iterations: training.iterations - first }, directory))
     }
 
-    /// A checksum of the parts, the names of all pictures, and the pixels of the first one of each class.
+    /// Whether validation tasks are scored after this iteration.
+    fn validates(&self, iteration: u64) -> bool {
+        let training = &self.config.training;
+        let due = iteration.is_multiple_of(training.validate_every) || iteration == training.iterations;
+        training.validation_tasks > 0 && iteration > 0 && due
+    }
+
+    fn validate(
+        &self,
+        trainer: &ImageTrainer<'_>,
+        metrics: &mut MetricsWriter,
+        events: &mut EventWriter,
+        observer: &mut dyn ImageObserver,
+    ) -> Result<()> {
+        let model = self.model(trainer.parameters().clone());
+        let watching: &dyn ImageObserver = &*observer;
+        let scores = self.validation_scores(&model, &|| watching.stop())?;
+        let named = validation_metrics(&scores);
+        metrics.append(trainer.iteration(), &named)?;
+        events.scalars(trainer.iteration(), &named)?;
+        observer.validated(trainer.iteration(), &scores);
+        Ok(())
+    }
+
+    /// A checksum of the parts, and of the names and pixels of all pictures.
     fn mark(&self) -> String {
         let mut checksum = crc32c::crc32c(self.splits.to_csv(&self.set).as_bytes());
-        for class in self.set.classes() {
-            for &picture in &class.pictures {
-                checksum = crc32c::crc32c_append(checksum, self.set.picture_name(picture).as_bytes());
-            }
-            if let Some(&first) = class.pictures.first() {
-                checksum = crc32c::crc32c_append(checksum, self.set.pixels(first));
-            }
+        for picture in 0..self.set.len() {
+            checksum = crc32c::crc32c_append(checksum, self.set.picture_name(picture).as_bytes());
         }
-        format!("{checksum:08x}\n")
+        format!("{:08x}\n", crc32c::crc32c_append(checksum, &self.set.checksum().to_le_bytes()))
     }
 
     /// A run continues on the pictures it began with.
@@ -308,10 +346,19 @@ impl ImageExperiment {
     }
 }
 
+/// Whether the metrics hold a validation of this iteration.
+fn is_validated(metrics: &Path, iteration: u64) -> Result<bool> {
+    let lines = read_metrics(metrics)?;
+    Ok(lines.iter().rev().any(|line| line.iteration == iteration && line.get(VALIDATION).is_some()))
+}
+
+/// The metric by which a line of validation is known.
+const VALIDATION: &str = "validation_accuracy";
+
 /// The names of a validation's scores in the metrics.
 fn validation_metrics(scores: &ImageScores) -> [(&'static str, f64); 3] {
     [
-        ("validation_accuracy", scores.accuracy),
+        (VALIDATION, scores.accuracy),
         ("validation_standard_error", scores.accuracy_standard_error.unwrap_or(f64::NAN)),
         ("validation_log_likelihood", scores.log_likelihood),
     ]

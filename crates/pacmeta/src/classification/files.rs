@@ -9,6 +9,7 @@ use super::experiment::{ImageExperiment, ImageObserver, ImageOutcome};
 use super::gallery::gallery;
 use super::scores::ImageScores;
 use crate::config::ImageConfig;
+use crate::config::images::Normalisation;
 use crate::error::{Error, Result};
 use crate::report::GalleryTask;
 use crate::training::files::{read_bounded, write_atomically};
@@ -20,11 +21,21 @@ const MAX_BYTES: u64 = 1 << 26;
 /// Test tasks that a report shows.
 const SHOWN_TASKS: usize = 3;
 
-/// Scores with the length of the run that they belong to.
+/// Scores with what they belong to.
 #[derive(Serialize, Deserialize)]
 struct Scored {
     iterations: u64,
+    normalisation: Normalisation,
     scores: ImageScores,
+}
+
+impl Scored {
+    /// Whether these are the scores that a configuration asks for.
+    fn fits(&self, config: &ImageConfig) -> bool {
+        self.iterations == config.training.iterations
+            && self.scores.tasks == config.evaluation.tasks
+            && self.normalisation == config.evaluation.normalisation
+    }
 }
 
 /// A finished and scored run.
@@ -43,20 +54,26 @@ impl ImageExperiment {
     /// # Errors
     /// As [`train_in`](Self::train_in), and when a file cannot be written.
     pub fn train_and_score_in(&self, out: &Path, observer: &mut dyn ImageObserver) -> Result<ScoredRun> {
-        let outcome = self.train_in(out, observer)?;
-        let iterations = self.config().training.iterations;
+        let (mut outcome, _held) = self.train_holding(out, observer)?;
+        let config = self.config();
+        // A finished run may be scored on more tasks or otherwise.
+        outcome.model = outcome.model.with_normalisation(config.evaluation.normalisation);
         let path = out.join(SCORES);
         if outcome.iterations == 0
             && let Ok(Some(scored)) = read_json::<Scored>(&path)
-            && scored.iterations == iterations
+            && scored.fits(config)
+            && matches!(read_json::<Vec<GalleryTask>>(&out.join(GALLERY)), Ok(Some(_)))
         {
             return Ok(ScoredRun { outcome, scores: scored.scores });
         }
-        observer.scoring(self.config().evaluation.tasks);
-        let tasks = gallery(self, &outcome.model, SHOWN_TASKS.min(self.config().evaluation.tasks))?;
+        observer.scoring(config.evaluation.tasks);
+        let watching: &dyn ImageObserver = &*observer;
+        let stop = || watching.stop();
+        let tasks = gallery(self, &outcome.model, SHOWN_TASKS.min(config.evaluation.tasks), &stop)?;
         write_json(&out.join(GALLERY), &tasks)?;
-        let scores = self.scores(&outcome.model)?;
-        write_json(&path, &Scored { iterations, scores: scores.clone() })?;
+        let scores = self.scores(&outcome.model, &stop)?;
+        let (iterations, normalisation) = (config.training.iterations, config.evaluation.normalisation);
+        write_json(&path, &Scored { iterations, normalisation, scores: scores.clone() })?;
         Ok(ScoredRun { outcome, scores })
     }
 }
@@ -87,7 +104,7 @@ impl ImageRunFiles {
         let metrics = folder.join("metrics.jsonl");
         let scored = read_json::<Scored>(&folder.join(SCORES))?;
         // Scores of a shorter run that is being continued are not those of this one.
-        let scored = scored.filter(|scored| scored.iterations == config.training.iterations);
+        let scored = scored.filter(|scored| scored.fits(&config));
         let gallery = if scored.is_some() { read_json(&folder.join(GALLERY))? } else { None };
         Ok(Self {
             metrics: if metrics.exists() { read_metrics(&metrics)? } else { Vec::new() },
@@ -109,7 +126,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         return Ok(None);
     }
     serde_json::from_slice(&read_bounded(path, MAX_BYTES)?).map(Some).map_err(|error| {
-        Error::input(path.display(), format!("{error}; delete the file, and it is made anew"))
+        Error::input(path.display(), format!("{error}; delete the file, and `pacmeta train` makes it anew"))
     })
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
-use super::evaluation::Query;
+use super::evaluation::{Query, Stop};
 use super::experiment::ImageExperiment;
 use super::model::ImageModel;
 use crate::environments::images::{ClassId, ImageSet, Picture};
@@ -24,9 +24,10 @@ pub(super) fn gallery(
     experiment: &ImageExperiment,
     model: &ImageModel,
     count: usize,
+    stop: &Stop<'_>,
 ) -> Result<Vec<GalleryTask>> {
     let set = experiment.set();
-    let predictions = experiment.predictions(model, count)?;
+    let predictions = experiment.predictions(model, count, stop)?;
     let tasks = predictions.iter().enumerate().map(|(task, prediction)| {
         let episode = experiment.test_episode(task);
         let name = |label: usize| class_name(set, episode.classes[label]);
@@ -61,7 +62,10 @@ fn prediction_of(class: String, query: &Query) -> GalleryPrediction {
 
 /// The name for people, with the turn where there is one.
 fn class_name(set: &ImageSet, id: ClassId) -> String {
-    let name = set.classes()[id.class as usize].display_name.replace('_', " ");
+    let name = &set.classes()[id.class as usize].display_name;
+    // Of a path the last two parts say enough: an alphabet and a character.
+    let from = name.rmatch_indices('/').nth(1).map_or(0, |(place, _)| place + 1);
+    let name = name[from..].replace('_', " ").replace('/', ", ");
     match id.quarter_turns {
         0 => name,
         turns => format!("{name}, turned by {}°", 90 * u32::from(turns)),

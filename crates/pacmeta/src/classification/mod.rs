@@ -18,9 +18,10 @@ pub mod report;
 mod scores;
 mod trainer;
 
-pub use evaluation::{Query, TaskPrediction};
+pub use evaluation::{Query, Stop, TaskPrediction, most_probable};
 pub use experiment::{ImageExperiment, ImageObserver, ImageOutcome, Quiet};
 pub use files::{ImageRunFiles, ScoredRun};
 pub use model::{ImageModel, LabelledPictures};
+pub(crate) use scores::mean_and_error;
 pub use scores::{ImageScores, ReliabilityBin};
 pub use trainer::{ImageTerms, ImageTrainer};

@@ -2,7 +2,7 @@
 
 use super::files::ImageRunFiles;
 use super::scores::ImageScores;
-use crate::config::images::Normalisation;
+use crate::config::images::{HeadStart, Normalisation};
 use crate::report::{
     Axis, Block, Cell, Column, FileLink, Guide, LineChart, Point, Proportion, Series, StudyFigure,
     StudyReport, StudySection, StudyTable,
@@ -63,6 +63,7 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
             ("Iterations".to_owned(), format!("{} of {}", run.iterations(), config.training.iterations)),
             ("Tasks a batch".to_owned(), config.training.batch.to_string()),
             ("Inner steps".to_owned(), format!("{} at rate {}", config.method.steps, config.method.rate)),
+            ("Start of the head".to_owned(), head_start(config.prior.head).to_owned()),
             ("Seed".to_owned(), config.seed.to_string()),
         ],
         sections,
@@ -76,6 +77,13 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
                 what: what.to_owned(),
             })
             .collect(),
+    }
+}
+
+fn head_start(head: HeadStart) -> &'static str {
+    match head {
+        HeadStart::Learned => "learned",
+        HeadStart::Zero => "zero",
     }
 }
 
@@ -124,7 +132,7 @@ pub fn score_table(id: &str, rows: &[(String, &ImageScores)]) -> StudyTable {
             Column::number("calibration error (%)"),
         ],
         rows: rows.iter().map(row).collect(),
-        caption: "Means over test tasks with their standard errors. The interval is 1.96 standard errors to either side. The \
+        caption: "Means over test tasks with their standard errors. The interval is by Student's t. The \
                   calibration error is the mean distance between how sure a prediction is and how often such predictions are right."
             .to_owned(),
         csv: None,
@@ -179,7 +187,7 @@ pub fn curve_section(runs: &[NamedRun<'_>]) -> Option<StudySection> {
             "validation",
             "Accuracy on validation tasks",
             accuracy,
-            "Classes that training never saw, always the same tasks; bands are one standard error over tasks. A curve that still \
+            "Classes that training never saw, always the same tasks. A curve that still \
              rises at its end has not seen enough iterations.",
         ));
     }
@@ -188,7 +196,7 @@ pub fn curve_section(runs: &[NamedRun<'_>]) -> Option<StudySection> {
             "loss",
             "Loss in training",
             loss,
-            "The loss of the adapted head on the judged pictures of training tasks, averaged over neighbouring lines of metrics. A \
+            "The loss of the adapted head on the judged pictures of training tasks, averaged over neighbouring lines of metrics. PACOH and Reptile adapt to all of these pictures, multi-task learning to none. A \
              loss near zero leaves the body nothing to learn from.",
         ));
     }
@@ -225,7 +233,7 @@ pub fn gallery_section(run: &ImageRunFiles, name: &str) -> Option<StudySection> 
     (!run.gallery.is_empty()).then(|| {
         StudySection::new("tasks", "Test tasks")
             .paragraph(format!(
-                "The first test tasks as {name} sees them. The head adapts to the labelled pictures, one row; the others are what it \
+                "The first test tasks as {name} sees them. The head adapts to the labelled pictures; the others are what it \
                  makes of pictures it never saw, with the probability of its choice."
             ))
             .with(Block::Gallery(run.gallery.clone()))

@@ -1,13 +1,13 @@
 //! Scores of a classifier over many test tasks.
 //!
-//! Accuracy and log-likelihood are means over tasks, with the standard error over tasks and the 95% interval, 1.96 standard
-//! errors to either side. The calibration error is the expected one: queries of all tasks are binned by the probability of the
+//! Accuracy and log-likelihood are means over tasks, with the standard error over tasks and the 95% interval by
+//! Student's t. The calibration error is the expected one: queries of all tasks are binned by the probability of the
 //! predicted class, and the differences between mean probability and accuracy are averaged with the bins' sizes.
 
 use serde::{Deserialize, Serialize};
 
 use super::evaluation::TaskPrediction;
-use crate::evaluation::NORMAL_975;
+use crate::studies::summary::student_quantile;
 
 /// Bins of the reliability diagram.
 const BINS: usize = 10;
@@ -66,7 +66,7 @@ impl ImageScores {
             queries: predictions.first().map_or(0, |task| task.queries.len()),
             accuracy,
             accuracy_standard_error,
-            accuracy_interval95: accuracy_standard_error.map(|error| NORMAL_975 * error),
+            accuracy_interval95: accuracy_standard_error.map(|error| student(per_task.len()) * error),
             log_likelihood,
             log_likelihood_standard_error,
             calibration_error,
@@ -76,7 +76,13 @@ impl ImageScores {
     }
 }
 
-fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
+/// The factor of a standard error in a 95% interval over so many tasks.
+fn student(tasks: usize) -> f64 {
+    student_quantile(0.975, (tasks - 1) as f64)
+}
+
+/// The mean, and its standard error where there are at least two values.
+pub(crate) fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -120,7 +126,8 @@ mod tests {
         assert_eq!(scores.accuracy, 0.625);
         // deviations of 1/8: variance 2 / 64, over two tasks 1 / 64
         assert!((scores.accuracy_standard_error.unwrap() - 0.125).abs() < 1e-15);
-        assert!((scores.accuracy_interval95.unwrap() - 0.125 * 1.959_963_984_540_054).abs() < 1e-12);
+        // one degree of freedom: 12.7 standard errors
+        assert!((scores.accuracy_interval95.unwrap() - 0.125 * 12.706_204_736).abs() < 1e-6);
         let expected = 0.5
             * ((3.0 * 0.75_f64.ln() + 0.25_f64.ln()) / 4.0
                 + (2.0 * 0.625_f64.ln() + 2.0 * 0.375_f64.ln()) / 4.0);

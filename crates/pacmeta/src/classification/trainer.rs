@@ -32,7 +32,8 @@ pub struct ImageTerms {
     pub risk: f64,
     /// The loss of the adapted head on S'.
     pub subset_risk: f64,
-    /// The part of the judged pictures outside S' that the adapted head classifies rightly.
+    /// The part of the pictures outside S' that the adapted head classifies rightly; of all pictures where it adapts to all of
+    /// them or to none (PACOH, Reptile, multi-task).
     pub accuracy: f64,
     /// The norm of the gradient, before it is cut.
     pub gradient_norm: f64,

@@ -246,6 +246,12 @@ impl ImageConfig {
             data,
             method,
         };
+        let adapts = config.method.steps > 0 && config.method.kind != ImageMethodKind::MultiTask;
+        if config.prior.head == HeadStart::Zero && !adapts {
+            let message = "a head that starts at zero and does not adapt in training lets no gradient through to the body, which would \
+                           learn nothing; choose \"learned\"";
+            return Err(prior.error("head", message));
+        }
         config.spec().layout().map_err(|error| prior.error("blocks", error.to_string()))?;
         Ok(config)
     }

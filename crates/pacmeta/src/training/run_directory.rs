@@ -118,6 +118,10 @@ impl RunDirectory {
         let (state, mut warnings) = run.newest_state()?;
         warnings.extend(lock_warning);
         let start = match state {
+            // The training states may be deleted once the result is there.
+            None if run.has_prior_of(wanted.iterations) => {
+                Start::Finished(TrainingState { iteration: wanted.iterations, ..TrainingState::default() })
+            }
             None => Start::Fresh,
             Some(state) if state.iteration >= wanted.iterations && run.has_prior_of(state.iteration) => {
                 Start::Finished(state)

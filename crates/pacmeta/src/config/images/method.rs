@@ -119,13 +119,13 @@ pub enum EstimatorKind {
 /// |---|---|---|---|---|
 /// | `name` | all | `"pacmaml"` | the method | `"pacmaml"`, `"pacoh"`, `"bmaml"`, `"maml"`, `"fomaml"`, `"reptile"`, `"multi-task"` |
 /// | `steps` | all | 6 | K, the inner steps | 0 to 10000 |
-/// | `rate` | all | pacmaml 0.03, pacoh 0.01, bmaml 0.003, else 0.1 | the rate of the inner steps | above 0 |
+/// | `rate` | all | pacmaml 0.03, pacoh 0.01, bmaml 0.003, else 0.1 | the rate of the inner steps; the paper takes smaller ones for larger tasks | above 0 |
 /// | `inner_optimiser` | all | `"adagrad"` for pacmaml, pacoh, bmaml, else `"gd"` | the precondition of the inner steps | `"gd"`, `"adagrad"` |
 /// | `accumulator_start` | with adagrad | 0.1 | where Adagrad's accumulator starts | above 0 |
 /// | `sigma_squared` | pacmaml, pacoh, bmaml, reptile | 1 | variance of the prior around the head | above 0 |
 /// | `alpha` | pacmaml, pacoh, bmaml, reptile | pacoh 10, else 1 | temperature on S', and at test | above 0 |
 /// | `beta` | pacmaml, pacoh, bmaml, reptile | alpha m / m' | temperature on S | above 0 |
-/// | `sampler` | pacmaml, pacoh, bmaml | `"steps"` | how the Gibbs posterior is approximated; sgld needs `inner_optimiser = "gd"`, bmaml cannot have it | `"steps"`, `"svgd"`, `"sgld"` |
+/// | `sampler` | pacmaml, pacoh, bmaml | `"steps"` | how the Gibbs posterior is approximated. Particles of svgd and sgld start at draws from the prior, where a few small steps leave them: take a small `sigma_squared` with a large `alpha`. sgld needs `inner_optimiser = "gd"`, bmaml cannot have it | `"steps"`, `"svgd"`, `"sgld"` |
 /// | `particles` | with svgd or sgld | 5 | samples of the posterior | 1 to 1000 |
 /// | `estimator` | pacoh | `"posterior"` | samples of what PACOH's gradient is estimated from | `"posterior"`, `"prior"` |
 /// | `samples` | with the estimator `"prior"` | 10 | draws from the prior | 1 to 10000 |

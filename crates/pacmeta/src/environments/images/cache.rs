@@ -2,7 +2,7 @@
 //! can be used.
 //!
 //! **File**: a header of 4096 bytes, then the pixels of all pictures in order. Header, numbers little-endian: magic
-//! (8 bytes), version, side, channels (4 bytes each), zero (4), pictures, resized, converted (8 each), the key of the
+//! (8 bytes), version, side, channels (4 bytes each), CRC-32C of the pixels (4), pictures, resized, converted (8 each), the key of the
 //! content (32), CRC-32C of all that (4), zeros.
 //!
 //! **Name**: the key of the content, a 128-bit hash of the version, the shape and every picture's class, file name, length
@@ -11,7 +11,7 @@
 //!
 //! **Writing**: by one process at a time (a lock of the operating system), to a temporary file that is synced and renamed
 //! when whole. What a crash leaves is removed by the next process that makes the same file. A file of another version, of
-//! another length or with a damaged header is made anew.
+//! another length or damaged anywhere is made anew.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -26,7 +26,7 @@ use super::{Progress, parallel};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"PACMPIXL";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// A page of memory on most machines, so that pixels start on one.
 const HEADER_BYTES: usize = 4096;
 const CHECKED_BYTES: usize = 80;
@@ -51,6 +51,8 @@ pub fn default_cache_folder() -> Result<PathBuf> {
 pub(super) struct CachedPixels {
     file: MappedFile,
     pub(super) changes: Changes,
+    /// CRC-32C of the pixels.
+    pub(super) checksum: u32,
 }
 
 impl CachedPixels {
@@ -117,9 +119,12 @@ fn write_pixels(
 ) -> Result<()> {
     let write_error = |source| Error::io("write decoded pictures to", path, source);
     file.write_all(&[0; HEADER_BYTES]).map_err(write_error)?;
+    let mut checksum = 0;
     header.changes = parallel::decode_in_order(listing, pictures, shape, progress, |pixels| {
+        checksum = crc32c::crc32c_append(checksum, pixels);
         file.write_all(pixels).map_err(write_error)
     })?;
+    header.checksum = checksum;
     file.seek(SeekFrom::Start(0)).map_err(write_error)?;
     file.write_all(&header.to_bytes()).map_err(write_error)
 }
@@ -139,6 +144,8 @@ struct Header {
     shape: PictureShape,
     pictures: u64,
     changes: Changes,
+    /// CRC-32C of the pixels.
+    checksum: u32,
     key: Key,
 }
 
@@ -156,7 +163,7 @@ impl Header {
             key =
                 key.named(&format!("{},{},{class}{name}{},{stamp}", class.len(), name.len(), picture.length));
         }
-        Self { shape, pictures: pictures.len() as u64, changes: Changes::default(), key }
+        Self { shape, pictures: pictures.len() as u64, changes: Changes::default(), checksum: 0, key }
     }
 
     fn temporary_prefix(&self) -> String {
@@ -166,7 +173,7 @@ impl Header {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend(MAGIC);
-        for number in [VERSION, self.shape.side as u32, self.shape.channels.count() as u32, 0] {
+        for number in [VERSION, self.shape.side as u32, self.shape.channels.count() as u32, self.checksum] {
             bytes.extend(number.to_le_bytes());
         }
         for number in [self.pictures, self.changes.resized, self.changes.converted] {
@@ -203,9 +210,10 @@ impl Header {
             u64::from_le_bytes(number)
         };
         let changes = Changes { resized: count(32), converted: count(40) };
-        // The whole header is a function of what is expected and of the two counts, which its checksum protects.
-        let right = found == Self { changes, ..self.clone() }.to_bytes();
-        Ok(right.then_some(CachedPixels { file, changes }))
+        let checksum = crc32c::crc32c(&file.bytes()[HEADER_BYTES..]);
+        // The whole header is a function of what is expected, of the pixels and of the two counts, which its own checksum protects.
+        let right = found == Self { changes, checksum, ..self.clone() }.to_bytes();
+        Ok(right.then_some(CachedPixels { file, changes, checksum }))
     }
 }
 

@@ -58,8 +58,8 @@ impl EpisodeSampler {
         }
         if classes.len() < self.way {
             let message = format!(
-                "the {part} part has {}, and an episode takes {}; lower the number of classes an episode, give this \
-                 part more classes, or use rotations as classes",
+                "the {part} part has {}, and a task takes {}; lower `data.way`, give this part more classes \
+                 (`data.split`, `data.parts`), or set `data.rotations = true`",
                 match classes.len() {
                     1 => "1 class".to_owned(),
                     count => format!("{count} classes"),
@@ -85,13 +85,17 @@ impl EpisodeSampler {
             small.iter().take(5).map(|(name, pictures)| format!("{} ({pictures})", quoted(name))).collect();
         let more = if count > 5 { format!(" and {} more", count - 5) } else { String::new() };
         let message = format!(
-            "{} of the {part} part {} fewer than the {} that an episode takes of each class: {}{more}; add pictures, \
-             lower the shots or queries of each class, or leave small classes out by `data.min_examples = {}`",
+            "{} of the {part} part {} fewer than the {} that a task takes of each class: {}{more}; add pictures, lower \
+             `data.shots`, `data.support` or `data.query`{}",
             if count == 1 { "1 class".to_owned() } else { format!("{count} classes") },
             if count == 1 { "has" } else { "have" },
             counted(self.shots, "picture"),
             named.join(", "),
-            self.shots
+            if count < classes.len() {
+                format!(", or leave small classes out by `data.min_examples = {}`", self.shots)
+            } else {
+                String::new()
+            }
         );
         Err(Error::input(set.origin(), message))
     }

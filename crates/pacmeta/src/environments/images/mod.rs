@@ -215,6 +215,14 @@ impl ImageSet {
         &self.all_pixels()[picture * size..][..size]
     }
 
+    /// CRC-32C of all pixels.
+    pub fn checksum(&self) -> u32 {
+        match &self.pixels {
+            Pixels::Memory(pixels) => crc32c::crc32c(pixels),
+            Pixels::Cached(pixels) => pixels.checksum,
+        }
+    }
+
     fn all_pixels(&self) -> &[u8] {
         match &self.pixels {
             Pixels::Memory(pixels) => pixels,

@@ -8,7 +8,7 @@
 
 use super::ModelRun;
 use super::plan::Model;
-use crate::classification::ImageScores;
+use crate::classification::{ImageScores, mean_and_error};
 use crate::config::images::ImageMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
 use crate::report::{ClaimRow, ClaimVerdict};
 use crate::studies::claims::LEVEL;
@@ -66,10 +66,8 @@ impl Difference {
         }
         let differences: Vec<f64> =
             better.per_task.iter().zip(&worse.per_task).map(|(better, worse)| better - worse).collect();
-        let mean = differences.iter().sum::<f64>() / tasks as f64;
-        let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
-        let standard_error = (squares / (tasks - 1) as f64 / tasks as f64).sqrt();
-        Some(Self { pair, mean, standard_error, tasks })
+        let (mean, standard_error) = mean_and_error(&differences);
+        Some(Self { pair, mean, standard_error: standard_error?, tasks })
     }
 
     fn verdict(&self, margin: f64, level: f64) -> ClaimVerdict {

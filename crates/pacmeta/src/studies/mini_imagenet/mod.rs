@@ -9,7 +9,7 @@ mod page;
 mod plan;
 
 pub use claims::{ImageClaim, claims};
-pub use page::{numbers, report};
+pub use page::{numbers, plan_claims, report, what_was_run};
 pub use plan::{ImagePlan, ImagePreset, Model};
 
 use std::path::Path;

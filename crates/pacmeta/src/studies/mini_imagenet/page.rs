@@ -11,7 +11,7 @@ use crate::classification::{ImageRunFiles, ImageScores};
 use crate::config::images::{ImageMethodKind, Normalisation};
 use crate::error::Result;
 use crate::report::{
-    Axis, Cell, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
+    Axis, Cell, ClaimRow, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
     StudyTable,
 };
 use crate::studies::folder::{Session, time_by_the_clock};
@@ -20,7 +20,8 @@ use crate::studies::numbers::{NumbersFile, csv_of};
 /// Everything that the page shows.
 pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Session]) -> StudyReport {
     let finished = runs.iter().filter(|run| scores_of(run).is_some()).count();
-    let mut results = StudySection::new("table-1", "The paper's Table 1")
+    let heading = if plan.is_comparable() { "The paper's Table 1" } else { "Accuracy" };
+    let mut results = StudySection::new("table-1", heading)
         .paragraph(
             "Test accuracy on 5-way 1-shot tasks of classes that training never saw, for training tasks of mᵢ pictures.",
         )
@@ -29,7 +30,7 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
         results = results.with(size_figure(plan, runs));
     }
     let mut sections = vec![results];
-    let rows: Vec<_> = plan.examples.iter().flat_map(|&examples| claims(runs, examples)).collect();
+    let rows = plan_claims(plan, runs);
     if !rows.is_empty() {
         sections.push(
             StudySection::new("claims", "The paper's claims")
@@ -60,8 +61,13 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
         sections.extend(gallery_section(files, model.method.title()));
     }
     StudyReport {
-        title: "Few-shot pictures: miniImageNet".to_owned(),
-        subtitle: subtitle(plan, runs.len(), finished),
+        title: if plan.is_comparable() {
+            "Few-shot pictures: miniImageNet"
+        } else {
+            "Few-shot pictures: generated characters"
+        }
+        .to_owned(),
+        subtitle: format!("{} {finished} of {} models are finished.", what_was_run(plan), runs.len()),
         command: (!command.is_empty()).then(|| command.to_owned()),
         facts: facts(plan, runs, history, finished),
         sections,
@@ -114,8 +120,15 @@ fn numbered(mut section: StudySection, plan: &ImagePlan, examples: usize) -> Stu
     section
 }
 
-fn subtitle(plan: &ImagePlan, models: usize, finished: usize) -> String {
-    let what = match plan.preset {
+/// The paper's claims for every size, where they can be tested on these pictures.
+pub fn plan_claims(plan: &ImagePlan, runs: &[ModelRun]) -> Vec<ClaimRow> {
+    let sizes = plan.examples.iter().filter(|_| plan.is_comparable());
+    sizes.flat_map(|&examples| claims(runs, examples)).collect()
+}
+
+/// What was run, in a sentence or two.
+pub fn what_was_run(plan: &ImagePlan) -> String {
+    match plan.preset {
         ImagePreset::Quick => format!(
             "A small part of the paper's study on pictures: pictures of {0} x {0} instead of 84 x 84, {1} iterations instead of 60,000, \
              {2} test tasks instead of 600. It shows that everything runs, and not what the methods reach.",
@@ -128,8 +141,7 @@ fn subtitle(plan: &ImagePlan, models: usize, finished: usize) -> String {
         ImagePreset::Paper => {
             format!("The paper's study on pictures, {} iterations a model.", plan.iterations)
         }
-    };
-    format!("{what} {finished} of {models} models are finished.")
+    }
 }
 
 fn facts(plan: &ImagePlan, runs: &[ModelRun], history: &[Session], finished: usize) -> Vec<(String, String)> {
@@ -151,8 +163,8 @@ fn notes(plan: &ImagePlan) -> Vec<String> {
          task are normalised in one batch. Gradients longer than 10 are cut to that norm, which tames MAML's first iterations."
             .to_owned(),
         "The paper's \"standard error\" of 0.9 is the size of a 95% interval over 600 tasks: compare it with the intervals here.".to_owned(),
-        if plan.data.as_os_str() == crate::config::images::SYNTHETIC {
-            "The pictures are generated stroke characters, so the numbers cannot be compared with the paper's.".to_owned()
+        if !plan.is_comparable() {
+            "The pictures are generated stroke characters: neither the paper's numbers nor its claims are about them.".to_owned()
         } else {
             "The split has 64 classes for training, 16 for validation and 20 for the test if the data's split file is Ravi and \
              Larochelle's; the paper speaks of 64, 12 and 24."
@@ -181,6 +193,9 @@ fn main_table(plan: &ImagePlan, runs: &[ModelRun]) -> StudyTable {
             None => Cell::missing(),
         });
         rows.push(std::iter::once(Cell::text(format!("mᵢ = {examples}"))).chain(ours).collect());
+        if !plan.is_comparable() {
+            continue;
+        }
         let papers =
             plan.methods.iter().map(|&method| match (Model { method, examples }).accuracy_in_paper() {
                 Some(value) => Cell::number(value),
@@ -194,7 +209,7 @@ fn main_table(plan: &ImagePlan, runs: &[ModelRun]) -> StudyTable {
         heading: "Test accuracy in percent".to_owned(),
         columns: std::iter::once(Column::text("")).chain(columns).collect(),
         rows,
-        caption: "Means over test tasks with their standard errors; 1.96 of them make the 95% interval. The star marks the best of a row."
+        caption: "Means over test tasks with their standard errors; about two of them make the 95% interval."
             .to_owned(),
         csv: Some("accuracy.csv".to_owned()),
     }
@@ -244,7 +259,9 @@ pub fn numbers(plan: &ImagePlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>> 
             of(|scores| json!(scores.log_likelihood)),
             of(|scores| json!(scores.calibration_error)),
             of(|scores| json!(scores.tasks)),
-            json!(run.model.accuracy_in_paper().map(|percent| percent / 100.0)),
+            json!(
+                run.model.accuracy_in_paper().filter(|_| plan.is_comparable()).map(|percent| percent / 100.0)
+            ),
         ]
     });
     let header = [

@@ -8,7 +8,8 @@ use toml::{Table, Value};
 
 use crate::config::ImageConfig;
 use crate::config::images::ImageMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
-use crate::error::Result;
+use crate::config::images::SYNTHETIC;
+use crate::error::{Error, Result};
 
 /// How much of the study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,20 +140,50 @@ impl ImagePlan {
         }
     }
 
-    /// The same plan with the models of an earlier one, if that differs in nothing else: what was trained before stays on the page.
-    #[must_use]
-    pub fn including(&self, earlier: &Self) -> Self {
-        let merged =
-            Self { methods: self.methods.clone(), examples: self.examples.clone(), ..earlier.clone() };
-        if merged != *self {
-            return self.clone();
+    /// The same plan with the models of an earlier one in the same folder: what was trained before stays on the page.
+    ///
+    /// # Errors
+    /// When the earlier plan is another study: other pictures, sizes, seed or test tasks, or fewer iterations now, or other
+    /// iterations for some of the models only.
+    pub fn including(&self, earlier: &Self) -> Result<Self> {
+        let refuse = |what: &str, before: String, now: String| {
+            let message =
+                format!("the folder holds a study with {what} {before}, not {now}; choose another --out");
+            Err(Error::input("the plan of the study", message))
+        };
+        if self.data != earlier.data {
+            let show = |plan: &Self| plan.data.display().to_string();
+            return refuse("the pictures", show(earlier), show(self));
         }
-        let mut plan = merged;
+        for (what, before, now) in [
+            ("the side", earlier.side as u64, self.side as u64),
+            ("the seed", earlier.seed, self.seed),
+            ("a number of test tasks of", earlier.tasks as u64, self.tasks as u64),
+        ] {
+            if before != now {
+                return refuse(what, before.to_string(), now.to_string());
+            }
+        }
+        let all = earlier.models().iter().all(|model| self.models().contains(model));
+        if self.iterations < earlier.iterations || (self.iterations > earlier.iterations && !all) {
+            let before = format!("{} iterations a model", earlier.iterations);
+            return refuse(
+                "",
+                before,
+                format!("{} (they can be raised for all of its models)", self.iterations),
+            );
+        }
+        let mut plan = self.clone();
         plan.methods.extend(earlier.methods.iter().filter(|method| !self.methods.contains(method)));
         plan.methods.sort_by_key(|&method| look(method));
         plan.examples.extend(earlier.examples.iter().filter(|size| !self.examples.contains(size)));
         plan.examples.sort_unstable();
-        plan
+        Ok(plan)
+    }
+
+    /// Whether the numbers can be compared with the paper's: not on generated pictures.
+    pub fn is_comparable(&self) -> bool {
+        self.data.as_os_str() != SYNTHETIC
     }
 
     /// The models, smallest tasks first.

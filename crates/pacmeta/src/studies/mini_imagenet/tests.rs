@@ -7,7 +7,7 @@ use crate::config::images::ImageMethodKind::{Fomaml, Maml, Pacmaml, Pacoh};
 use crate::report::ClaimVerdict;
 
 fn plan() -> ImagePlan {
-    ImagePlan::new(ImagePreset::Paper, "synthetic".into())
+    ImagePlan::new(ImagePreset::Paper, "pictures".into())
 }
 
 #[test]
@@ -70,6 +70,11 @@ fn the_page_shows_what_is_there_and_what_is_missing() {
     assert!(html.contains("2 of 3 models are finished"), "no count");
     assert!(html.contains("45") && html.contains("47.8"), "ours or the paper's number is missing");
     assert!(html.contains("not supported"));
+    // generated pictures say nothing about the paper
+    let generated = ImagePlan { data: "synthetic".into(), ..plan.clone() };
+    let other = crate::report::study_page(&report(&generated, &runs, "", &[]));
+    assert!(!other.contains("47.8") && !other.contains("miniImageNet") && !other.contains("not supported"));
+    assert!(!numbers(&generated, &runs).unwrap()[0].content.contains("0.478"));
     let files = numbers(&plan, &runs).unwrap();
     assert_eq!(files[0].content.lines().count(), 4);
     assert!(
@@ -83,9 +88,20 @@ fn the_page_shows_what_is_there_and_what_is_missing() {
 fn a_smaller_call_keeps_what_was_trained_before() {
     let earlier = ImagePlan { methods: vec![Maml, Pacmaml], examples: vec![10], ..plan() };
     let later = ImagePlan { methods: vec![Fomaml], examples: vec![20], ..plan() };
-    let both = later.including(&earlier);
+    let both = later.including(&earlier).unwrap();
     assert_eq!((both.methods, both.examples), (vec![Fomaml, Maml, Pacmaml], vec![10, 20]));
-    // another number of iterations is another study
-    let longer = ImagePlan { iterations: 7, ..later };
-    assert_eq!(longer.including(&earlier), longer);
+    // other iterations for some of the models, other pictures, other test tasks: another study
+    for other in [
+        ImagePlan { iterations: 70_000, ..later.clone() },
+        ImagePlan { iterations: 7, ..earlier.clone() },
+        ImagePlan { data: "elsewhere".into(), ..later.clone() },
+        ImagePlan { tasks: 7, ..later },
+    ] {
+        assert!(
+            other.including(&earlier).unwrap_err().to_string().contains("choose another --out"),
+            "{other:?}"
+        );
+    }
+    let longer = ImagePlan { iterations: 70_000, ..earlier.clone() };
+    assert_eq!(longer.including(&earlier).unwrap().iterations, 70_000);
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 const ITERATIONS: &str = "training.iterations";
+/// Keys of which a trained prior does not depend: where decoded pictures are kept, and how the result is scored.
+const FREE: [&str; 3] = ["data.cache", "evaluation.tasks", "evaluation.normalisation"];
 /// How many differing keys a message names.
 const NAMED: usize = 3;
 
@@ -25,6 +27,7 @@ impl Settings {
         })?;
         let mut keys = BTreeMap::new();
         flatten("", &table, &mut keys);
+        keys.retain(|key, _| !FREE.contains(&key.as_str()));
         let iterations = keys.remove(ITERATIONS).and_then(|value| value.parse().ok());
         let iterations = iterations.ok_or_else(|| {
             Error::input_at(&origin, format!("key `{ITERATIONS}`"), "expected a whole number of iterations")
