@@ -25,10 +25,11 @@
 //!
 //! [`ConvBody`] is what callers use. It works in f32 with rows of pixels (image, row, column, channel), and takes a fast
 //! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`], which is also the
-//! reference of the fast path.
+//! reference of the fast path. [`composite`] is the same in operations of the tape, for second order.
 
 mod block;
 mod body;
+pub mod composite;
 mod fast;
 mod first_layer;
 mod gemm;

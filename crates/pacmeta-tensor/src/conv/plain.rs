@@ -108,7 +108,7 @@ pub fn forward<E: Element>(
 
 impl ConvShape {
     /// Positions in a pool's window.
-    fn window(&self) -> u8 {
+    pub(super) fn window(&self) -> u8 {
         match self.downsampling {
             Downsampling::MaxPool => 4,
             Downsampling::Stride => 1,
@@ -117,7 +117,7 @@ impl ConvShape {
 }
 
 /// The index in the convolution's output that a position of a pooled place stands for.
-fn source(shape: &ConvShape, block: &BlockShape, place: usize, position: u8) -> usize {
+pub(super) fn source(shape: &ConvShape, block: &BlockShape, place: usize, position: u8) -> usize {
     if shape.downsampling == Downsampling::Stride {
         return place;
     }
@@ -130,7 +130,12 @@ fn source(shape: &ConvShape, block: &BlockShape, place: usize, position: u8) -> 
 }
 
 /// Calls `visit` with every pair of an output pixel and an input pixel, and the tap between them.
-fn taps(shape: &ConvShape, block: &BlockShape, count: usize, mut visit: impl FnMut(usize, usize, usize)) {
+pub(super) fn taps(
+    shape: &ConvShape,
+    block: &BlockShape,
+    count: usize,
+    mut visit: impl FnMut(usize, usize, usize),
+) {
     let stride = if shape.downsampling == Downsampling::Stride { 2 } else { 1 };
     let ([height, width], [rows, columns]) = (block.input, block.output);
     for image in 0..count {
