@@ -59,8 +59,8 @@ impl<E: Element> Adaptation<'_, E> {
             }
             let offsets = &trajectory.offsets[range.clone()];
             if particles > 1 && matches!(self.sampler, Sampler::Svgd { .. }) {
-                room.stein.kernel(size, offsets);
-                room.stein.pull_back(
+                room.walk.stein.kernel(size, offsets);
+                room.walk.stein.pull_back(
                     size,
                     (offsets, &trajectory.slopes[range]),
                     &room.direction_adjoint,

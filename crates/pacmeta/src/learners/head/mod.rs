@@ -9,7 +9,8 @@
 //! ```
 //!
 //! - [`derivatives`]: Hessian products and mixed derivatives, in closed form;
-//! - [`steps`]: K gradient or Adagrad steps towards a Gibbs posterior, or plain ones;
+//! - [`steps`]: K gradient or Adagrad steps towards a Gibbs posterior, or plain ones (particles, preconditions and noise are those of
+//!   whole networks too);
 //! - [`svgd`], [`sgld`]: several particles, or noise in the steps;
 //! - [`adjoint`]: the exact reverse pass through the steps.
 //!
@@ -22,6 +23,7 @@ pub mod sgld;
 pub mod steps;
 pub mod svgd;
 mod vector;
+mod walk;
 
 pub(crate) use vector::{add_difference, add_product, all_finite, squared_distance, sum};
 

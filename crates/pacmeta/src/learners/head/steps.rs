@@ -9,15 +9,15 @@
 //! ```
 //!
 //! K times from w = 0. Plain steps, as in MAML, have tau = 1 and sigma^2 infinite. With several particles the direction
-//! g is replaced by Stein's ([`svgd`](super::svgd)); Langevin steps add noise ([`sgld`]). Both start at draws
+//! g is replaced by Stein's ([`svgd`](super::svgd)); Langevin steps add noise ([`sgld`](super::sgld)). Both start at draws
 //! from the prior when there is more than one particle.
 
 use pacmeta_tensor::simd::skinny::Begin;
 use pacmeta_tensor::{Element, Key};
 use serde::{Deserialize, Serialize};
 
-use super::svgd::Stein;
-use super::{Examples, HeadShape, Outputs, Weights, sgld, vector};
+use super::walk::{Walk, WalkRoom};
+use super::{Examples, HeadShape, Outputs, Weights, vector};
 use crate::error::{Error, Result};
 
 /// How a direction becomes a step.
@@ -236,7 +236,7 @@ pub struct Trajectory<E> {
 }
 
 impl<E> Trajectory<E> {
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.steps = 0;
         self.offsets.clear();
         self.probabilities.clear();
@@ -252,9 +252,7 @@ pub struct StepsRoom<E> {
     pub(super) position: Vec<E>,
     outputs: Outputs<E>,
     pub(super) residuals: Vec<E>,
-    slopes: Vec<E>,
-    directions: Vec<E>,
-    pub(super) stein: Stein<E>,
+    pub(super) walk: WalkRoom<E>,
     pub(super) changes: Vec<E>,
     pub(super) product: Vec<E>,
     pub(super) direction_adjoint: Vec<E>,
@@ -295,87 +293,31 @@ impl<E: Element> Adaptation<'_, E> {
         &self,
         chain: &mut Chain<E>,
         noise: Key,
-        mut keep: Option<&mut Trajectory<E>>,
+        keep: Option<&mut Trajectory<E>>,
         room: &mut StepsRoom<E>,
     ) -> Result<()> {
-        let size = self.shape.parameters();
-        let particles = chain.offsets.len() / size;
-        let rate = E::from_f64(self.inner.rate);
-        room.position.resize(size, E::ZERO);
-        room.slopes.resize(particles * size, E::ZERO);
-        if let Some(trajectory) = keep.as_deref_mut() {
-            trajectory.clear();
-            trajectory.steps = self.inner.steps;
-        }
-        for step in 0..self.inner.steps {
-            if let Some(trajectory) = keep.as_deref_mut() {
-                trajectory.offsets.extend_from_slice(&chain.offsets);
+        let StepsRoom { position, outputs, residuals, walk, .. } = room;
+        position.resize(self.shape.parameters(), E::ZERO);
+        self.walk().run(chain, noise, keep, walk, |step, offset, slope, keep| {
+            vector::sum(position, self.head, offset);
+            self.shape.outputs(position, self.examples, outputs);
+            if !outputs.losses.iter().copied().sum::<E>().is_finite() {
+                return Err(self.walk().diverged(step));
             }
-            for particle in 0..particles {
-                let range = particle * size..(particle + 1) * size;
-                self.slope(&chain.offsets[range.clone()], range, step, room)?;
-                if let Some(trajectory) = keep.as_deref_mut() {
-                    trajectory.probabilities.extend_from_slice(&room.outputs.probabilities);
-                }
+            let weights = Weights::Mean(E::from_f64(self.gibbs.temperature));
+            self.shape.residuals(&outputs.probabilities, self.examples.labels, weights, residuals);
+            self.shape.head_gradient(Begin::Zero, residuals, self.examples.features, slope);
+            if self.gibbs.sigma_squared.is_finite() {
+                vector::add_product(slope, self.pull(), offset);
             }
-            let interacting = particles > 1 && matches!(self.sampler, Sampler::Svgd { .. });
-            if interacting {
-                room.directions.resize(particles * size, E::ZERO);
-                room.stein.kernel(size, &chain.offsets);
-                room.stein.directions(size, &chain.offsets, &room.slopes, &mut room.directions);
+            if let Some(trajectory) = keep {
+                trajectory.probabilities.extend_from_slice(&outputs.probabilities);
             }
-            let directions = if interacting { &room.directions } else { &room.slopes };
-            match self.inner.optimiser {
-                InnerOptimiser::Gd => vector::add_product(&mut chain.offsets, -rate, directions),
-                InnerOptimiser::Adagrad => {
-                    vector::adagrad(&mut chain.offsets, &mut chain.accumulators, directions, rate);
-                }
-            }
-            if let Some(trajectory) = keep.as_deref_mut() {
-                if interacting {
-                    trajectory.slopes.extend_from_slice(&room.slopes);
-                }
-                if self.inner.optimiser == InnerOptimiser::Adagrad {
-                    trajectory.directions.extend_from_slice(directions);
-                    trajectory.accumulators.extend_from_slice(&chain.accumulators);
-                }
-            }
-            if let Sampler::Sgld { .. } = self.sampler {
-                sgld::add_noise(&mut chain.offsets, size, self.inner.rate, noise.index(step as u64));
-            }
-        }
-        if vector::all_finite(&chain.offsets) && vector::all_finite(&chain.accumulators) {
             Ok(())
-        } else {
-            Err(self.diverged(self.inner.steps))
-        }
+        })
     }
 
-    /// g of one particle, into its part of the slopes.
-    fn slope(
-        &self,
-        offset: &[E],
-        range: std::ops::Range<usize>,
-        step: usize,
-        room: &mut StepsRoom<E>,
-    ) -> Result<()> {
-        vector::sum(&mut room.position, self.head, offset);
-        self.shape.outputs(&room.position, self.examples, &mut room.outputs);
-        if !room.outputs.losses.iter().copied().sum::<E>().is_finite() {
-            return Err(self.diverged(step));
-        }
-        let weights = Weights::Mean(E::from_f64(self.gibbs.temperature));
-        let labels = self.examples.labels;
-        self.shape.residuals(&room.outputs.probabilities, labels, weights, &mut room.residuals);
-        let slope = &mut room.slopes[range];
-        self.shape.head_gradient(Begin::Zero, &room.residuals, self.examples.features, slope);
-        if self.gibbs.sigma_squared.is_finite() {
-            vector::add_product(slope, self.pull(), offset);
-        }
-        Ok(())
-    }
-
-    fn diverged(&self, step: usize) -> Error {
-        Error::HeadDiverged { method: self.method, step, rate: self.inner.rate }
+    fn walk(&self) -> Walk<'_> {
+        Walk { method: self.method, inner: self.inner, sampler: self.sampler }
     }
 }
