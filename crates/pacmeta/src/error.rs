@@ -81,7 +81,7 @@ pub enum Error {
         /// Why.
         reason: Box<Error>,
     },
-    /// The inner steps of a head led to a number that is not finite.
+    /// The inner steps of a head, or of a whole network, led to a number that is not finite.
     #[error("{method}: {}", diverged_head(*step, *rate))]
     HeadDiverged {
         /// The method.
@@ -151,10 +151,10 @@ pub enum Error {
 
 fn diverged_head(step: usize, rate: f64) -> String {
     match step {
-        0 => "the head or its features are not finite before the first inner step; lower `training.rate`"
+        0 => "the parameters or features are not finite before the first inner step; lower `training.rate`"
             .to_owned(),
         step => format!(
-            "the head is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures"
+            "what adapts is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures"
         ),
     }
 }

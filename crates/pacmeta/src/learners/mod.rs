@@ -5,6 +5,7 @@ pub(crate) mod flat;
 pub mod gibbs_gp;
 pub mod head;
 pub mod lbfgs;
+pub mod network;
 mod proximal;
 pub mod squared_loss;
 mod steps;

@@ -11,6 +11,7 @@ mod gp_batch;
 pub mod heads;
 mod maml;
 mod multitask;
+pub mod networks;
 mod pacmaml;
 mod pacoh;
 mod pacoh_map;

@@ -67,15 +67,7 @@ impl ConvolutionSpec {
     /// # Errors
     /// As [`Self::body`].
     pub fn layout(&self) -> Result<ParameterLayout> {
-        let body = self.body()?;
-        let mut builder = ParameterLayout::builder();
-        for entry in body.layout().entries() {
-            builder = builder.tensor(&entry.name, &entry.shape);
-        }
-        builder = builder
-            .tensor("head.weight", &[self.classes, body.feature_count()])
-            .tensor("head.bias", &[self.classes]);
-        Ok(builder.build()?)
+        network_layout(&self.body()?, self.classes)
     }
 
     /// Fresh parameters: weights from Glorot's uniform distribution U(-b, b), b^2 = 6 / (fan_in + fan_out), scales 1, biases
@@ -101,6 +93,16 @@ impl ConvolutionSpec {
         }
         Ok(parameters)
     }
+}
+
+/// The layout of a body with a head of `classes` outputs.
+pub(crate) fn network_layout(body: &ConvBody, classes: usize) -> Result<ParameterLayout> {
+    let mut builder = ParameterLayout::builder();
+    for entry in body.layout().entries() {
+        builder = builder.tensor(&entry.name, &entry.shape);
+    }
+    builder = builder.tensor("head.weight", &[classes, body.feature_count()]).tensor("head.bias", &[classes]);
+    Ok(builder.build()?)
 }
 
 #[cfg(test)]

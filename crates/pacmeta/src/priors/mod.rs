@@ -4,6 +4,7 @@ pub mod convolution;
 pub mod gaussian_process;
 pub mod network;
 
+pub(crate) use convolution::network_layout;
 pub use convolution::{ConvolutionSpec, Downsampling};
 pub use gaussian_process::{GaussianProcess, GaussianProcessSpec, Kernel};
 pub use network::NetworkSpec;

@@ -264,7 +264,7 @@ fn a_diverging_rate_is_named_with_its_step() {
     let case = Case::<f32>::new(20);
     let maml = method::<f32>(r#"{"name": "maml", "inner": {"steps": 9, "rate": 1e38}}"#);
     let error = case.try_gradient(&*maml).unwrap_err().to_string();
-    assert!(error.starts_with("maml: the head is not finite after inner step "), "{error}");
+    assert!(error.starts_with("maml: what adapts is not finite after inner step "), "{error}");
     let broken = Case { head: vec![f32::NAN; SHAPE.parameters()], ..case };
     let error = broken.try_gradient(&*maml).unwrap_err().to_string();
     assert!(error.contains("before the first inner step"), "{error}");

@@ -26,6 +26,7 @@ mod vector;
 mod walk;
 
 pub(crate) use vector::{add_difference, add_product, all_finite, squared_distance, sum};
+pub(crate) use walk::{Walk, WalkRoom};
 
 use pacmeta_tensor::Element;
 use pacmeta_tensor::simd::skinny::{Begin, Coefficients, combinations, inner_products};

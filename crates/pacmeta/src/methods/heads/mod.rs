@@ -55,6 +55,7 @@ pub use pacmaml::Pacmaml;
 pub use pacoh::{Pacoh, PacohEstimator};
 pub use reptile::Reptile;
 pub use room::HeadRoom;
+pub(super) use room::largest;
 pub use settings::{GibbsLearner, HeadMethodSettings};
 
 use pacmeta_tensor::{Element, Key};

@@ -106,7 +106,8 @@ pub(super) fn mean<E: Element>(losses: &[E]) -> f64 {
     losses.iter().map(|loss| loss.to_f64()).sum::<f64>() / losses.len() as f64
 }
 
-fn largest<E: Element>(row: &[E]) -> usize {
+/// The first of the largest.
+pub(in crate::methods) fn largest<E: Element>(row: &[E]) -> usize {
     let mut best = 0;
     for (class, value) in row.iter().enumerate() {
         if *value > row[best] {
