@@ -1,17 +1,17 @@
 //! Test tasks: adapt to the support, predict the queries.
 
 use pacmeta_tensor::Key;
-use pacmeta_tensor::conv::{Images, Statistics};
+use pacmeta_tensor::conv::{Images, Statistics, Workspace};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::model::ImageModel;
-use super::pass::{Network, TaskRoom};
+use super::pass::{AdaptingMethod, Network, TaskRoom};
 use crate::config::images::Normalisation;
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
 use crate::error::{Error, Result};
 use crate::learners::head::{Examples, predict};
-use crate::methods::heads::HeadMethod;
+use crate::learners::network::Pictures;
 
 /// The smallest probability that counts in a log-likelihood: f32's distance from certainty.
 const LEAST_PROBABILITY: f64 = f32::EPSILON as f64 / 2.0;
@@ -80,7 +80,7 @@ impl TaskPrediction {
 /// How a network classifies the pictures of a new task.
 pub(super) struct Classifier<'a> {
     pub(super) network: Network<'a>,
-    pub(super) method: &'a dyn HeadMethod<f32>,
+    pub(super) method: &'a AdaptingMethod,
     pub(super) normalisation: Normalisation,
 }
 
@@ -99,16 +99,58 @@ impl Classifier<'_> {
         key: Key,
         room: &mut TaskRoom,
     ) -> Result<Vec<f32>> {
-        let (body, head) = self.network.parts();
         let shape = self.network.head_shape();
-        let workspace = &mut room.workspace;
+        let (body, head) = self.network.parts();
+        match self.method {
+            AdaptingMethod::Head(method) => {
+                let (features, of_queries) = self.features(body, support, queries, &mut room.workspace)?;
+                let examples = Examples { features: &features, labels: support.labels };
+                let heads = method.adapt(head, shape, examples, key, &mut room.head)?;
+                predict(shape, &heads, &of_queries)
+            }
+            AdaptingMethod::Network(method) => {
+                let together;
+                let pixels = match self.normalisation {
+                    Normalisation::Batch | Normalisation::Support => support.pixels,
+                    // queries have no labels, and count in the statistics of every step
+                    Normalisation::Together => {
+                        together = [support.pixels, queries].concat();
+                        &together
+                    }
+                };
+                let pictures = Pictures { pixels, labels: support.labels };
+                let parameters = self.network.parameters;
+                let networks =
+                    method.adapt(self.network.whole(), parameters, pictures, key, &mut room.network)?;
+                let share = 1.0 / networks.len() as f32;
+                let mut mean = Vec::new();
+                for network in networks {
+                    let (body, head) = network.split_at(body.len());
+                    let (_, of_queries) = self.features(body, support, queries, &mut room.workspace)?;
+                    let probabilities = predict(shape, &[head.to_vec()], &of_queries)?;
+                    mean.resize(probabilities.len(), 0.0);
+                    mean.iter_mut().zip(&probabilities).for_each(|(mean, value)| *mean += share * value);
+                }
+                Ok(mean)
+            }
+        }
+    }
+
+    /// The features of support and queries.
+    fn features(
+        &self,
+        body: &[f32],
+        support: &Support<'_>,
+        queries: &[u8],
+        workspace: &mut Workspace,
+    ) -> Result<(Vec<f32>, Vec<f32>)> {
         let forward = |pixels: &[u8], statistics: Statistics<'_>, workspace: &mut _| -> Result<Vec<f32>> {
             Ok(self.network.body.forward(body, Images::Bytes(pixels), statistics, workspace)?.to_vec())
         };
-        let (support_features, query_features) = match self.normalisation {
+        match self.normalisation {
             Normalisation::Batch => {
                 let of_support = forward(support.pixels, Statistics::Batch, workspace)?;
-                (of_support, forward(queries, Statistics::Batch, workspace)?)
+                Ok((of_support, forward(queries, Statistics::Batch, workspace)?))
             }
             Normalisation::Support => {
                 let of_support = forward(support.pixels, Statistics::Batch, workspace)?;
@@ -117,18 +159,16 @@ impl Classifier<'_> {
                 for chunk in queries.chunks(CHUNK * self.network.body.shape().image_len()) {
                     of_queries.extend(forward(chunk, Statistics::Given(&moments), workspace)?);
                 }
-                (of_support, of_queries)
+                Ok((of_support, of_queries))
             }
             Normalisation::Together => {
                 let all = [support.pixels, queries].concat();
                 let mut features = forward(&all, Statistics::Batch, workspace)?;
-                let of_queries = features.split_off(support.labels.len() * shape.features);
-                (features, of_queries)
+                let of_queries =
+                    features.split_off(support.labels.len() * self.network.head_shape().features);
+                Ok((features, of_queries))
             }
-        };
-        let examples = Examples { features: &support_features, labels: support.labels };
-        let heads = self.method.adapt(head, shape, examples, key, &mut room.head)?;
-        predict(shape, &heads, &query_features)
+        }
     }
 }
 
@@ -170,10 +210,10 @@ impl TestTasks<'_> {
         self.check()?;
         let body = model.spec().body()?;
         let single = model.rounded();
-        let method = model.settings().build()?;
+        let method = AdaptingMethod::build(model.settings(), model.adapts())?;
         let classifier = Classifier {
             network: Network { body: &body, parameters: &single, classes: self.way },
-            method: &*method,
+            method: &method,
             normalisation: model.normalisation(),
         };
         (0..count)

@@ -227,7 +227,8 @@ impl ImageExperiment {
     pub fn model(&self, parameters: Parameters<f64>) -> ImageModel {
         let config = &self.config;
         let settings = config.method.settings();
-        let mut model = ImageModel::new(config.spec(), parameters, settings, config.evaluation.normalisation);
+        let mut model = ImageModel::new(config.spec(), parameters, settings, config.evaluation.normalisation)
+            .adapting(config.method.adapts);
         model.notes.insert("seed".into(), json!(config.seed));
         model.notes.insert("shots".into(), json!(config.data.shots));
         model.notes.insert("support".into(), json!(config.data.support));

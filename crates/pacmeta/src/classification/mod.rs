@@ -1,11 +1,13 @@
-//! Few-shot classification with a network whose head adapts: training, scoring, and the model that comes out.
+//! Few-shot classification with a network that adapts, or whose head does: training, scoring, and the model that comes out.
 //!
 //! ```text
 //! pictures --(key)--> episodes --> body: features of S --> head method: gradient at head and features
 //!          --> body, backwards --> mean over the batch, hyper-prior term, Adam --> prior
 //! ```
 //!
-//! One forward and one backward pass of the body over S serve every method: see [`methods::heads`](crate::methods::heads).
+//! One forward and one backward pass of the body over S serve every method: see [`methods::heads`](crate::methods::heads). With
+//! `method.adapts = "network"` every parameter adapts, and each inner step is such a pass: see
+//! [`methods::networks`](crate::methods::networks).
 //! Parameters are kept in f64 and rounded to f32 for the body.
 
 mod evaluation;

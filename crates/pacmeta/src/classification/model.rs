@@ -8,23 +8,25 @@ use pacmeta_tensor::{Key, Parameters};
 use serde_json::{Map, Value, json};
 
 use super::evaluation::{Classifier, Support};
-use super::pass::{Network, TaskRoom};
+use super::pass::{AdaptingMethod, Network, TaskRoom};
 use super::trainer::round;
 use crate::config::images::Normalisation;
 use crate::error::{Error, Result};
 use crate::methods::heads::HeadMethodSettings;
+use crate::methods::networks::Adapts;
 use crate::priors::ConvolutionSpec;
 use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 
 /// The `kind` of the prior in the metadata.
 const KIND: &str = "convolution";
 
-/// A network, the method that its head adapts by, and how pictures are normalised.
+/// A network, the method that it or its head adapts by, and how pictures are normalised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageModel {
     spec: ConvolutionSpec,
     parameters: Parameters<f64>,
     settings: HeadMethodSettings,
+    adapts: Adapts,
     normalisation: Normalisation,
     /// What else the metadata say: data, seed, how the run went. Kept as it was.
     pub notes: Map<String, Value>,
@@ -42,14 +44,14 @@ pub struct LabelledPictures<'a> {
 }
 
 impl ImageModel {
-    /// A model from its parts.
+    /// A model whose head adapts, from its parts.
     pub fn new(
         spec: ConvolutionSpec,
         parameters: Parameters<f64>,
         settings: HeadMethodSettings,
         normalisation: Normalisation,
     ) -> Self {
-        Self { spec, parameters, settings, normalisation, notes: Map::new() }
+        Self { spec, parameters, settings, adapts: Adapts::Head, normalisation, notes: Map::new() }
     }
 
     /// The shape of the network.
@@ -62,7 +64,19 @@ impl ImageModel {
         &self.parameters
     }
 
-    /// How the head adapts.
+    /// The same, but that this adapts.
+    #[must_use]
+    pub fn adapting(mut self, adapts: Adapts) -> Self {
+        self.adapts = adapts;
+        self
+    }
+
+    /// What adapts to a new task.
+    pub fn adapts(&self) -> Adapts {
+        self.adapts
+    }
+
+    /// How it adapts.
     pub fn settings(&self) -> &HeadMethodSettings {
         &self.settings
     }
@@ -112,10 +126,10 @@ impl ImageModel {
             single.truncate(body.layout().len());
             single.resize(single.len() + support.classes * (body.feature_count() + 1), 0.0);
         }
-        let method = self.settings.build()?;
+        let method = AdaptingMethod::build(&self.settings, self.adapts)?;
         let classifier = Classifier {
             network: Network { body: &body, parameters: &single, classes: support.classes },
-            method: &*method,
+            method: &method,
             normalisation: self.normalisation,
         };
         let set = Support { pixels: support.pixels, labels: support.labels };
@@ -177,13 +191,19 @@ impl ImageModel {
             return Err(Error::input_at(&origin, place, "does not belong to this network"));
         }
         let settings: HeadMethodSettings = part(&origin, metadata, "method")?;
-        settings.build::<f32>().map_err(|error| {
+        let adapts = match metadata.contains_key("adapts") {
+            true => part(&origin, metadata, "adapts")?,
+            false => Adapts::Head,
+        };
+        AdaptingMethod::build(&settings, adapts).map_err(|error| {
             Error::input_at(&origin, "metadata `pacmeta`, key `method`", error.to_string())
         })?;
         let normalisation = part(&origin, metadata, "normalisation")?;
-        let mut model = Self::new(spec, Parameters::from_values(layout, values)?, settings, normalisation);
+        let parameters = Parameters::from_values(layout, values)?;
+        let mut model = Self::new(spec, parameters, settings, normalisation).adapting(adapts);
         for (key, value) in metadata {
-            if !["format", "written_by", "prior", "method", "normalisation"].contains(&key.as_str()) {
+            if !["format", "written_by", "prior", "method", "adapts", "normalisation"].contains(&key.as_str())
+            {
                 model.notes.insert(key.clone(), value.clone());
             }
         }
@@ -197,6 +217,7 @@ impl ImageModel {
         prior["kind"] = json!(KIND);
         metadata.insert("prior".into(), prior);
         metadata.insert("method".into(), json!(self.settings));
+        metadata.insert("adapts".into(), json!(self.adapts));
         metadata.insert("normalisation".into(), json!(self.normalisation));
         Checkpoint {
             tensors: NamedTensor::of_parameters(&self.parameters),

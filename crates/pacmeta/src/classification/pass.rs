@@ -1,4 +1,4 @@
-//! One task: pictures through the body, the head's method, and back through the body.
+//! One task: pictures through the body, the head's method, and back through the body; or a method on the whole network.
 
 use pacmeta_tensor::Key;
 use pacmeta_tensor::conv::{ConvBody, Images, Statistics, Workspace};
@@ -6,7 +6,24 @@ use pacmeta_tensor::conv::{ConvBody, Images, Statistics, Workspace};
 use crate::environments::images::{Episode, ImageSet};
 use crate::error::Result;
 use crate::learners::head::HeadShape;
-use crate::methods::heads::{FeatureTask, HeadGradient, HeadMethod, HeadRoom, HeadTerms};
+use crate::learners::network::{self, NetworkRoom};
+use crate::methods::heads::{FeatureTask, HeadGradient, HeadMethod, HeadMethodSettings, HeadRoom, HeadTerms};
+use crate::methods::networks::{Adapts, NetworkMethod, PictureTask};
+
+/// A method with what it adapts.
+pub(super) enum AdaptingMethod {
+    Head(Box<dyn HeadMethod<f32>>),
+    Network(NetworkMethod),
+}
+
+impl AdaptingMethod {
+    pub(super) fn build(settings: &HeadMethodSettings, adapts: Adapts) -> Result<Self> {
+        Ok(match adapts {
+            Adapts::Head => Self::Head(settings.build()?),
+            Adapts::Network => Self::Network(NetworkMethod::new(settings)?),
+        })
+    }
+}
 
 /// Room for one task, used again from iteration to iteration.
 pub(super) struct TaskRoom {
@@ -15,6 +32,8 @@ pub(super) struct TaskRoom {
     pub(super) head: HeadRoom<f32>,
     pub(super) head_gradient: HeadGradient<f32>,
     pub(super) body_gradient: Vec<f32>,
+    pub(super) network: NetworkRoom<ConvBody>,
+    network_gradient: Vec<f32>,
 }
 
 impl TaskRoom {
@@ -25,6 +44,8 @@ impl TaskRoom {
             head: HeadRoom::default(),
             head_gradient: HeadGradient::default(),
             body_gradient: vec![0.0; body.layout().len()],
+            network: NetworkRoom::new(body),
+            network_gradient: Vec::new(),
         }
     }
 }
@@ -47,10 +68,15 @@ impl Network<'_> {
         HeadShape { features: self.body.feature_count(), classes: self.classes }
     }
 
+    /// The same, all of whose parameters adapt.
+    pub(super) fn whole(&self) -> network::Network<'_, ConvBody> {
+        network::Network { body: self.body, classes: self.classes }
+    }
+
     /// The gradient of a method's objective on an episode whose first `subset` examples are S'; left in the room.
     pub(super) fn gradient(
         &self,
-        method: &dyn HeadMethod<f32>,
+        method: &AdaptingMethod,
         set: &ImageSet,
         episode: &Episode,
         subset: usize,
@@ -60,12 +86,39 @@ impl Network<'_> {
         let (body, head) = self.parts();
         room.pixels.clear();
         episode.copy_pixels(set, 0..episode.len(), &mut room.pixels);
+        let method = match method {
+            AdaptingMethod::Head(method) => method,
+            AdaptingMethod::Network(method) => {
+                return self.network_gradient(method, &episode.labels, subset, key, room);
+            }
+        };
         let images = Images::Bytes(&room.pixels);
         let features = self.body.forward(body, images, Statistics::Batch, &mut room.workspace)?;
         let task = FeatureTask { shape: self.head_shape(), features, labels: &episode.labels, subset };
         let terms = method.task_gradient(head, &task, key, &mut room.head, &mut room.head_gradient)?;
         let TaskRoom { workspace, head_gradient, body_gradient, .. } = room;
         self.body.backward(body, &head_gradient.features, workspace, body_gradient)?;
+        Ok(terms)
+    }
+
+    /// The same where every parameter adapts to the pictures in the room.
+    fn network_gradient(
+        &self,
+        method: &NetworkMethod,
+        labels: &[usize],
+        subset: usize,
+        key: Key,
+        room: &mut TaskRoom,
+    ) -> Result<HeadTerms> {
+        let TaskRoom { pixels, network, network_gradient, body_gradient, head_gradient, .. } = room;
+        network_gradient.resize(self.parameters.len(), 0.0);
+        let task = PictureTask { pixels, labels, subset };
+        let terms =
+            method.task_gradient(self.whole(), self.parameters, &task, key, network, network_gradient)?;
+        let (of_body, of_head) = network_gradient.split_at(body_gradient.len());
+        body_gradient.copy_from_slice(of_body);
+        head_gradient.head.clear();
+        head_gradient.head.extend_from_slice(of_head);
         Ok(terms)
     }
 }

@@ -11,12 +11,12 @@ use pacmeta_tensor::conv::ConvBody;
 use pacmeta_tensor::{Key, Parameters};
 use rayon::prelude::*;
 
-use super::pass::{Network, TaskRoom};
+use super::pass::{AdaptingMethod, Network, TaskRoom};
 use crate::config::ImageConfig;
 use crate::config::images::HeadStart;
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
 use crate::error::{Error, Result};
-use crate::methods::heads::{HeadMethod, HeadTerms};
+use crate::methods::heads::HeadTerms;
 use crate::training::checkpoint::{NamedTensor, TrainingState};
 use crate::training::optimiser::Optimiser;
 
@@ -28,11 +28,11 @@ const LARGE_TASK: usize = 40;
 pub struct ImageTerms {
     /// The method's objective plus the hyper-prior term.
     pub total: f64,
-    /// The loss of the adapted head on the judged pictures.
+    /// The loss of what adapted, the head or the network, on the judged pictures.
     pub risk: f64,
-    /// The loss of the adapted head on S'.
+    /// Its loss on S'.
     pub subset_risk: f64,
-    /// The part of the pictures outside S' that the adapted head classifies rightly; of all pictures where it adapts to all of
+    /// The part of the pictures outside S' that it classifies rightly; of all pictures where it adapts to all of
     /// them or to none (PACOH, Reptile, multi-task).
     pub accuracy: f64,
     /// The norm of the gradient, before it is cut.
@@ -59,7 +59,7 @@ pub struct ImageTrainer<'a> {
     classes: &'a [ClassId],
     sampler: EpisodeSampler,
     body: ConvBody,
-    method: Box<dyn HeadMethod<f32>>,
+    method: AdaptingMethod,
     parameters: Parameters<f64>,
     single: Vec<f32>,
     optimiser: Optimiser,
@@ -90,7 +90,7 @@ impl<'a> ImageTrainer<'a> {
             set,
             classes,
             sampler,
-            method: config.method.settings().build()?,
+            method: AdaptingMethod::build(&config.method.settings(), config.method.adapts)?,
             optimiser: Optimiser::new(size, config.training.rate, 0.0),
             single: vec![0.0; size],
             gradient: vec![0.0; size],
@@ -138,7 +138,7 @@ impl<'a> ImageTrainer<'a> {
             *gradient = weight * value;
         }
         let network = Network { body: &self.body, parameters: &self.single, classes: self.config.data.way };
-        let (method, set, classes, sampler) = (&*self.method, self.set, self.classes, &self.sampler);
+        let (method, set, classes, sampler) = (&self.method, self.set, self.classes, &self.sampler);
         let (seed, iteration) = (self.config.seed, self.iteration);
         let subset = self.config.data.way * self.config.data.support;
         let pass = |task: usize, room: &mut TaskRoom| {

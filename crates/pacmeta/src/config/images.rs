@@ -210,7 +210,8 @@ pub struct ImageEvaluationConfig {
     pub normalisation: Normalisation,
 }
 
-/// Whose statistics batch norm takes at a new task. Training always normalises a task's pictures together.
+/// Whose statistics batch norm takes at a new task. Training normalises a task's pictures together, or those of each pass where
+/// the whole network adapts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalisation {

@@ -1,9 +1,12 @@
-//! Methods on whole convolutional networks: derivatives against finite differences and the tape, special cases, refusals.
+//! Methods on whole convolutional networks: derivatives against finite differences and the tape, special cases, refusals; and image
+//! models whose every parameter adapts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test")]
 
 mod conformance;
 mod gradients;
+#[cfg(feature = "images")]
+mod models;
 
 use pacmeta::learners::network::{Network, NetworkRoom, Pictures, PlainBody};
 use pacmeta::methods::heads::{HeadMethodSettings, HeadTerms};

@@ -1,4 +1,4 @@
-//! `[method]` of image classification: what is minimised, and how the head adapts.
+//! `[method]` of image classification: what is minimised, and how the head or the network adapts.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
@@ -9,9 +9,11 @@ use crate::error::Result;
 use crate::learners::head::steps::{HeadSteps, InnerOptimiser, Sampler};
 use crate::methods::SubsetRule;
 use crate::methods::heads::{HeadMethodSettings, PacohEstimator};
+use crate::methods::networks::{Adapts, NO_BMAML, NO_PRIOR_DRAWS};
 
 pub(super) const KEYS: &[&str] = &[
     "name",
+    "adapts",
     "steps",
     "rate",
     "inner_optimiser",
@@ -26,7 +28,7 @@ pub(super) const KEYS: &[&str] = &[
     "split",
 ];
 
-/// A method for networks whose head adapts.
+/// A method for networks that adapt, or whose head does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImageMethodKind {
@@ -118,11 +120,12 @@ pub enum EstimatorKind {
 /// | key of `[method]` | methods | default | purpose | range |
 /// |---|---|---|---|---|
 /// | `name` | all | `"pacmaml"` | the method | `"pacmaml"`, `"pacoh"`, `"bmaml"`, `"maml"`, `"fomaml"`, `"reptile"`, `"multi-task"` |
+/// | `adapts` | all but bmaml | `"head"` | what the inner steps move: the head on features computed once, or every parameter, see below | `"head"`, `"network"` |
 /// | `steps` | all | 6 | K, the inner steps | 0 to 10000 |
 /// | `rate` | all | pacmaml 0.03, pacoh 0.01, bmaml 0.003, else 0.1 | the rate of the inner steps; the paper takes smaller ones for larger tasks | above 0 |
 /// | `inner_optimiser` | all | `"adagrad"` for pacmaml, pacoh, bmaml, else `"gd"` | the precondition of the inner steps | `"gd"`, `"adagrad"` |
 /// | `accumulator_start` | with adagrad | 0.1 | where Adagrad's accumulator starts | above 0 |
-/// | `sigma_squared` | pacmaml, pacoh, bmaml, reptile | 1 | variance of the prior around the head | above 0 |
+/// | `sigma_squared` | pacmaml, pacoh, bmaml, reptile | 1 | variance of the prior around what adapts | above 0 |
 /// | `alpha` | pacmaml, pacoh, bmaml, reptile | pacoh 10, else 1 | temperature on S', and at test | above 0 |
 /// | `beta` | pacmaml, pacoh, bmaml, reptile | alpha m / m' | temperature on S | above 0 |
 /// | `sampler` | pacmaml, pacoh, bmaml | `"steps"` | how the Gibbs posterior is approximated. Particles of svgd and sgld start at draws from the prior, where a few small steps leave them: take a small `sigma_squared` with a large `alpha`. sgld needs `inner_optimiser = "gd"`, bmaml cannot have it | `"steps"`, `"svgd"`, `"sgld"` |
@@ -130,10 +133,17 @@ pub enum EstimatorKind {
 /// | `estimator` | pacoh | `"posterior"` | samples of what PACOH's gradient is estimated from | `"posterior"`, `"prior"` |
 /// | `samples` | with the estimator `"prior"` | 10 | draws from the prior | 1 to 10000 |
 /// | `split` | pacmaml, bmaml, maml, fomaml | `"nested"` | whether the adapted head is judged on all of S or on the rest of it | `"nested"`, `"disjoint"` |
+///
+/// With `adapts = "network"` an inner step is a forward and a backward pass of the body, and batch norm takes the statistics of
+/// each pass: an iteration costs about `steps` times as much as with an adapting head. Defaults are the same; rates were chosen for
+/// heads. The exact gradient of maml goes through a tape then: very slow, and with the memory of all steps, for small networks (a
+/// few filters, small pictures) and for checks; fomaml is its relative at full speed. The estimator `"prior"` is refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ImageMethodConfig {
     /// The method.
     pub kind: ImageMethodKind,
+    /// What adapts.
+    pub adapts: Adapts,
     /// K.
     pub steps: usize,
     /// The rate of the inner steps.
@@ -201,6 +211,7 @@ impl ImageMethodConfig {
             |key, default| -> Result<f64> { Ok(section.number(key, Domain::Positive)?.unwrap_or(default)) };
         let config = Self {
             kind,
+            adapts: section.choice("adapts", &["head", "network"])?.unwrap_or_default(),
             steps: section.count("steps", 0..=10_000)?.unwrap_or(6),
             rate: positive("rate", rate)?,
             inner_optimiser,
@@ -233,6 +244,13 @@ impl ImageMethodConfig {
             };
             message.map_or(Ok(()), |message| Err(section.error("sampler", message)))?;
         }
+        match (config.adapts, kind, config.estimator) {
+            (Adapts::Network, Bmaml, _) => return Err(section.error("adapts", NO_BMAML)),
+            (Adapts::Network, Pacoh, EstimatorKind::Prior) => {
+                return Err(section.error("estimator", NO_PRIOR_DRAWS));
+            }
+            _ => {}
+        }
         if config.split == SubsetRule::Disjoint && data.support == data.shots {
             let message =
                 "\"disjoint\" judges on pictures outside S', and `data.support` = `data.shots` leaves none";
@@ -242,12 +260,16 @@ impl ImageMethodConfig {
     }
 
     pub(super) fn entries(&self) -> Vec<Entry> {
-        let mut entries = vec![
-            ("name", name_of(&self.kind)),
+        let mut entries = vec![("name", name_of(&self.kind))];
+        // Not otherwise, so that runs from before there was a choice can be continued.
+        if self.adapts == Adapts::Network {
+            entries.push(("adapts", name_of(&self.adapts)));
+        }
+        entries.extend([
             ("steps", integer(self.steps)),
             ("rate", Value::Float(self.rate)),
             ("inner_optimiser", name_of(&self.inner_optimiser)),
-        ];
+        ]);
         if self.inner_optimiser == InnerOptimiser::Adagrad {
             entries.push(("accumulator_start", Value::Float(self.accumulator_start)));
         }
@@ -267,7 +289,7 @@ impl ImageMethodConfig {
         entries
     }
 
-    /// The method itself.
+    /// The method itself, whatever adapts.
     pub fn settings(&self) -> HeadMethodSettings {
         let inner = HeadSteps {
             steps: self.steps,
