@@ -11,11 +11,11 @@
 //! | MAML | of L^(q_K(p), S), exact, through all steps |
 //!
 //! Batch norm takes the statistics of each pass: those of S' alone where a loss is on S', those of S where it is on S. So the
-//! three derivatives of PACMAML are three passes. An inner step is a forward and a backward pass of the body, which makes a task of
-//! K steps about K times as expensive as with an adapting head.
+//! three derivatives of PACMAML are three passes. An inner step is a forward and a backward pass of the body, where a head has one such
+//! pass for all of its steps.
 //!
 //! MAML differentiates through the steps on a tape ([`composite`](pacmeta_tensor::conv::composite)): exact, but slow and with the memory
-//! of all steps. It is meant for small networks and for checks; FOMAML is its first-order relative at full speed. BMAML, and
+//! of all steps. It is meant for small networks and for checks; FOMAML is its relative of first order, at full speed. BMAML, and
 //! PACOH's estimator from draws of the prior, are refused.
 
 mod maml;
