@@ -96,7 +96,8 @@ fn reptile_points_to_its_optimum_and_agrees_with_the_loss_there() {
     let expected: Vec<f64> = offsets[0].iter().map(|w| -w / (2.0 * 0.05)).collect();
     assert_close("(p - q)/(beta sigma^2)", &gradient, &expected, 1e-12);
 
-    // with a strong pull the optimum is near, and found
+    // with a strong pull the optimum is near and inside a smooth piece; on a kink of rectifiers and pools, where a weaker pull often
+    // leads, steps go to and fro and there is no one slope to compare with
     let strong = r#"{"name": "reptile", "alpha": 0.001, "sigma_squared": 0.5, "inner": {"steps": 400, "rate": 0.0005}}"#;
     let (_, gradient) = case.gradient(&method(strong));
     let optimum: Vec<f64> = case.parameters.iter().zip(&gradient).map(|(p, g)| p - 0.001 * g).collect();
