@@ -73,7 +73,7 @@ fn every_method_trains_and_scores_and_is_repeatable() {
         let experiment = ImageExperiment::new(config, Arc::clone(&set), splits.clone()).unwrap();
         let model = experiment.model(parameters);
         assert_eq!(model.adapts(), Adapts::Network);
-        let scores = experiment.scores(&model).unwrap();
+        let scores = experiment.scores(&model, &|| false).unwrap();
         assert_eq!(scores.tasks, 4);
         assert!(scores.log_likelihood.is_finite(), "{method}");
     }
