@@ -136,6 +136,25 @@ fn killed_and_continued_to_the_same_bits() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn interrupted_while_scoring_with_130_and_scored_by_the_next_call() {
+    let place = place();
+    place.ok(&["train", "small.toml", "-q", "--out", "whole", "--set", "evaluation.tasks=4000"]);
+    let start = ["train", "small.toml", "--out", "run", "--set", "evaluation.tasks=4000"];
+    let mut child = place.command(&start).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().contains("scoring 4000 test tasks")), "never scored");
+    let interrupt =
+        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert!(!place.path("run/scores.json").exists(), "scores of some tasks only were written");
+    place.ok(&start);
+    assert!(place.read("run/scores.json") == place.read("whole/scores.json"));
+}
+
 #[test]
 fn own_pictures_are_learned_from_and_new_ones_classified() {
     let place = Place::new();
@@ -182,7 +201,33 @@ fn own_pictures_are_learned_from_and_new_ones_classified() {
         prediction["probabilities"].as_object().unwrap().values().map(|p| p.as_f64().unwrap()).sum();
     assert!((sum - 1.0).abs() < 1e-5 && prediction["probabilities"].as_object().unwrap().len() == 5);
 
-    // other pictures in the same place: the run is not continued on them
+    // the run is scored otherwise without training
+    let before = place.read("run/prior.safetensors");
+    let scored = place.json(&[
+        "train",
+        "own.toml",
+        "--json",
+        "--set",
+        "evaluation.tasks=12",
+        "--set",
+        "evaluation.normalisation=support",
+        "--out",
+        "run",
+    ]);
+    assert_eq!((&scored["iterations_now"], &scored["tasks"]), (&0.into(), &12.into()));
+    assert!(place.read("run/prior.safetensors") == before);
+    // each picture on its own: what else is to be classified does not matter
+    let alone = ["adapt", "run", "--support", "labelled", "--json", "--normalisation", "support", "--query"];
+    let (some, all) =
+        (place.json(&[&alone[..], &["new/colour00"]].concat()), place.json(&[&alone[..], &["new"]].concat()));
+    assert_eq!(some["predictions"][2]["probability"], all["predictions"][2]["probability"]);
+
+    // another picture in the same place, then one class less: the run is not continued on them
+    std::fs::copy(place.path("pictures/colour05/1.png"), place.path("pictures/colour03/6.png")).unwrap();
+    place.refused(
+        &["train", "own.toml", "-q", "--set", "training.iterations=200", "--out", "run"],
+        &["run", "began with other pictures"],
+    );
     std::fs::remove_dir_all(place.path("pictures/colour03")).unwrap();
     let longer = ["train", "own.toml", "-q", "--set", "training.iterations=200", "--out", "run"];
     place.refused(&longer, &["run", "began with other pictures"]);
@@ -213,10 +258,9 @@ fn the_papers_study_runs_on_generated_characters_and_goes_on() {
     assert_eq!(found["models"].as_array().unwrap().len(), 1);
     let before = place.read("study/pacmaml-m10/prior.safetensors");
     let text = place.ok(&[&study[..], &["--methods", "maml,pacmaml"]].concat());
-    assert!(
-        text.contains("MAML") && text.contains("(47.8)") && text.contains("The paper's claims"),
-        "{text}"
-    );
+    assert!(text.contains("PACMAML") && text.contains("A small part of the paper's study"), "{text}");
+    // generated characters say nothing about the paper
+    assert!(!text.contains("47.8") && !text.contains("claims"), "{text}");
     assert!(
         place.read("study/pacmaml-m10/prior.safetensors") == before,
         "a finished model was trained again"
@@ -227,6 +271,24 @@ fn the_papers_study_runs_on_generated_characters_and_goes_on() {
     // fewer methods: the others stay on the page
     place.ok(&[&study[..], &["--methods", "maml"]].concat());
     assert!(place.text("study/report.html").contains("2 of 2 models are finished"));
+    // a call that does not fit is refused, and changes nothing
+    let plan = place.text("study/study.json");
+    place.refused(
+        &[
+            "reproduce",
+            "mini-imagenet",
+            "--data",
+            "synthetic",
+            "--iterations",
+            "2",
+            "--tasks",
+            "3",
+            "--out",
+            "study",
+        ],
+        &["test tasks", "choose another --out"],
+    );
+    assert_eq!(place.text("study/study.json"), plan);
     place.refused(&["evaluate", "study", "--tasks", "x.csv"], &["study", "folder of a study"]);
     place.refused(&["reproduce", "mini-imagenet"], &["--data", "synthetic"]);
     place.refused(&["reproduce", "sinusoid", "--preset", "cpu"], &["--preset", "quick"]);
@@ -255,6 +317,8 @@ fn mistakes_are_named_with_their_key_or_file() {
     train("method.sampler=sgld", &["method.sampler", "inner_optimiser"]);
     train("data.colour=grey", &["data.colour", "there is no such key"]);
     train("training.rate=0", &["training.rate", "above 0"]);
+    let headless = ["--set", "prior.head=zero", "--set", "method.name=multi-task"];
+    place.refused(&[&["train", "small.toml"], &headless[..]].concat(), &["prior.head", "learn nothing"]);
     place.refused(&["compare", "small.toml"], &["data.environment", "regression"]);
 
     write_pictures(&place, "pictures", 9, 6);

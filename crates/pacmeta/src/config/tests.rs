@@ -25,12 +25,39 @@ fn set(text: &str, overrides: &[(&str, &str)]) -> Result<Config> {
     Config::parse("test.toml", text, &overrides)
 }
 
-fn configs() -> Vec<(PathBuf, Config)> {
+/// All files in the folder `configs`.
+fn config_files() -> Vec<(PathBuf, AnyConfig)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
     files.sort();
-    files.into_iter().map(|file| (file.clone(), Config::read(&file, &[]).unwrap())).collect()
+    files.into_iter().map(|file| (file.clone(), AnyConfig::read(&file, &[]).unwrap())).collect()
+}
+
+/// Those of regression.
+fn configs() -> Vec<(PathBuf, Config)> {
+    let regression = |(file, config)| match config {
+        AnyConfig::Regression(config) => Some((file, *config)),
+        _ => None,
+    };
+    config_files().into_iter().filter_map(regression).collect()
+}
+
+#[cfg(feature = "images")]
+#[test]
+fn every_configuration_of_pictures_survives_writing() {
+    let mut count = 0;
+    for (file, config) in config_files() {
+        let AnyConfig::Images(config) = config else { continue };
+        assert_eq!(
+            ImageConfig::parse("again", &config.to_toml(), &[]).unwrap(),
+            *config,
+            "{}",
+            file.display()
+        );
+        count += 1;
+    }
+    assert_eq!(count, 2);
 }
 
 #[test]

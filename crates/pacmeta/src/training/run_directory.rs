@@ -120,6 +120,7 @@ impl RunDirectory {
         let start = match state {
             // The training states may be deleted once the result is there.
             None if run.has_prior_of(wanted.iterations) => {
+                warnings.clear();
                 Start::Finished(TrainingState { iteration: wanted.iterations, ..TrainingState::default() })
             }
             None => Start::Fresh,

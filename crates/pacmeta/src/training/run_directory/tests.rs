@@ -156,6 +156,12 @@ fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
     for name in ["iteration-00000030", "iteration-00000040"] {
         fs::write(path.join(format!("checkpoints/{name}.safetensors")), b"").unwrap();
     }
+    // The result is there, so nothing is lost with the states.
+    let (run, resume) = open(&path, CONFIG_TEXT);
+    assert!(matches!(&resume.start, Start::Finished(state) if state.iteration == 40));
+    assert!(resume.warnings.is_empty(), "{:?}", resume.warnings);
+    drop(run);
+    fs::remove_file(path.join(PRIOR)).unwrap();
     let (_run, resume) = open(&path, CONFIG_TEXT);
     assert_eq!(resume.start, Start::Fresh);
     assert!(resume.warnings[1].contains("the run starts anew"), "{:?}", resume.warnings);

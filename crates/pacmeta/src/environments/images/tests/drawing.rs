@@ -119,7 +119,7 @@ fn too_few_classes_or_pictures_are_explained() {
         sampler.check(&set, &set.class_ids(), "training").unwrap_err().to_string()
     };
     assert!(
-        message(5, 1).contains("the training part has 4 classes, and an episode takes 5"),
+        message(5, 1).contains("the training part has 4 classes, and a task takes 5"),
         "{}",
         message(5, 1)
     );
