@@ -84,14 +84,14 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let bars = MultiProgress::new();
     let models = plan.models();
     let first = models.first().ok_or_else(|| Error::input("the plan", "has no models"))?;
+    let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
+    let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
+    let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     let mut progress = ImageProgress::new(out, verbosity, &bars);
     // Pictures that cannot be used are refused before anything is written.
     let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
     notes.iter().for_each(|note| progress.say(note));
     drop(progress);
-    let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
-    let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
-    let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     let folder = StudyFolder::open(out, STUDY, &shown, &command_line())?;
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for model in models {

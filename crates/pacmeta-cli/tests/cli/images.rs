@@ -97,7 +97,7 @@ fn a_run_that_diverges_names_iteration_task_and_cause() {
     let place = place();
     place.write(
         "wild.toml",
-        SMALL.replace("[training]", "[method]\nname = \"maml\"\nrate = 1e30\n[training]"),
+        SMALL.replace("[training]", "[method]\nname = \"maml\"\nrate = 1e300\n[training]"),
     );
     let ran = place.run(&["train", "wild.toml", "-q", "--out", "wild"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);

@@ -249,7 +249,7 @@ fn extreme_temperatures_and_rates_give_finite_numbers_or_an_error() {
                         Err(error) => {
                             errors += 1;
                             let text = error.to_string();
-                            assert!(text.contains(name) && text.contains("inner.rate"), "{text}");
+                            assert!(text.contains(name) && text.contains("method.rate"), "{text}");
                         }
                     }
                 }

@@ -134,11 +134,11 @@ fn training_lowers_the_loss() {
         trainer.step().unwrap();
     }
     let early = trainer.take_window();
-    for _ in 0..300 {
+    for _ in 0..1500 {
         trainer.step().unwrap();
     }
     trainer.take_window();
-    for _ in 0..30 {
+    for _ in 0..100 {
         trainer.step().unwrap();
     }
     let late = trainer.take_window();
