@@ -43,7 +43,8 @@ pub struct AnilTiming {
 const CLASSES: usize = 10;
 
 /// Times meta-iterations on pictures of noise, with the paper's hyper-parameters for tasks of this size. With a path, writes what
-/// another program needs to compute the first iteration's gradient, and that gradient: see [`export`].
+/// another program needs to compute the first iteration's gradient, and that gradient: parameters, tasks (`task.0.pixels`,
+/// `task.0.labels`, ...) and `gradient.*` in a safetensors file.
 ///
 /// # Errors
 /// When an iteration fails or the file cannot be written.
