@@ -39,7 +39,7 @@ pub struct AnilTiming {
     pub instructions: &'static str,
 }
 
-/// Classes of noise, and pictures of each beyond those of a task.
+/// Classes of noise.
 const CLASSES: usize = 10;
 
 /// Times meta-iterations on pictures of noise, with the paper's hyper-parameters for tasks of this size. With a path, writes what
