@@ -196,15 +196,28 @@ fn an_interrupted_comparison_has_checkpoints_of_all_its_runs() {
     }
 }
 
+/// Whether this process, and what it starts, ignores SIGHUP (signal 1): under `nohup`, for example.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
 #[test]
 fn a_hangup_stops_a_run_unless_it_is_ignored() {
     let place = place();
-    let child = spawn(&place, &["train", "long.toml", "--out", "stopped"]);
-    wait_for(&place, |place| checkpoints(place, "stopped") > 0);
-    signal(&child, "-HUP");
-    let ran = Ran::from(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(130), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("interrupted after iteration"), "{}", ran.stderr);
+    if ignores_hangups() {
+        println!(
+            "the tests were started with hangups ignored, and so are their children: half of this test is skipped"
+        );
+    } else {
+        let child = spawn(&place, &["train", "long.toml", "--out", "stopped"]);
+        wait_for(&place, |place| checkpoints(place, "stopped") > 0);
+        signal(&child, "-HUP");
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(130), "{}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("interrupted after iteration"), "{}", ran.stderr);
+    }
 
     // As `nohup` starts it.
     let script = "trap '' HUP; exec \"$0\" train long.toml --out kept";
