@@ -1,9 +1,8 @@
 //! A model: a meta-learned prior with everything that is needed to use it on a new data set, and its checkpoint file.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use pacmeta_tensor::{ParameterLayout, Parameters};
+use pacmeta_tensor::Parameters;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -191,27 +190,8 @@ impl Model {
             ));
         }
         let spec = infer_spec(&origin, checkpoint)?;
-        let layout: Arc<ParameterLayout> = spec.layout()?.into();
-        let mut values = Vec::with_capacity(layout.len());
-        for entry in layout.entries() {
-            let tensor = checkpoint.tensor(&entry.name).ok_or_else(|| missing(&origin, &entry.name))?;
-            if tensor.shape[..] != entry.shape[..] {
-                return Err(Error::input_at(
-                    &origin,
-                    format!("tensor `{}`", entry.name),
-                    format!("has shape {:?}, expected {:?} ([out, in])", tensor.shape, &entry.shape[..]),
-                ));
-            }
-            values.extend_from_slice(&tensor.values);
-        }
-        if let Some(extra) = checkpoint.tensors.iter().find(|tensor| layout.get(&tensor.name).is_none()) {
-            return Err(Error::input_at(
-                &origin,
-                format!("tensor `{}`", extra.name),
-                "does not belong to a prior; docs/formats.md lists the names",
-            ));
-        }
-        let mut model = Self::new(spec, Parameters::from_values(layout, values)?);
+        let parameters = checkpoint.parameters(&origin, spec.layout()?)?;
+        let mut model = Self::new(spec, parameters);
         if let Some(metadata) = &checkpoint.metadata {
             model.read_metadata(&origin, metadata)?;
         }

@@ -2,7 +2,6 @@
 //! its checkpoint file.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use pacmeta_tensor::{Key, Parameters};
 use serde_json::{Map, Value, json};
@@ -173,23 +172,8 @@ impl ImageModel {
             })
         }
         let spec: ConvolutionSpec = part(&origin, metadata, "prior")?;
-        let layout = Arc::new(spec.layout().map_err(|error| Error::input(&origin, error.to_string()))?);
-        let mut values = Vec::with_capacity(layout.len());
-        for entry in layout.entries() {
-            let place = || format!("tensor `{}`", entry.name);
-            let tensor = checkpoint
-                .tensor(&entry.name)
-                .ok_or_else(|| Error::input_at(&origin, place(), "is missing"))?;
-            if tensor.shape[..] != entry.shape[..] {
-                let message = format!("has shape {:?}, expected {:?}", tensor.shape, &entry.shape[..]);
-                return Err(Error::input_at(&origin, place(), message));
-            }
-            values.extend_from_slice(&tensor.values);
-        }
-        if let Some(extra) = checkpoint.tensors.iter().find(|tensor| layout.get(&tensor.name).is_none()) {
-            let place = format!("tensor `{}`", extra.name);
-            return Err(Error::input_at(&origin, place, "does not belong to this network"));
-        }
+        let layout = spec.layout().map_err(|error| Error::input(&origin, error.to_string()))?;
+        let parameters = checkpoint.parameters(&origin, layout)?;
         let settings: HeadMethodSettings = part(&origin, metadata, "method")?;
         let adapts = match metadata.contains_key("adapts") {
             true => part(&origin, metadata, "adapts")?,
@@ -199,7 +183,6 @@ impl ImageModel {
             Error::input_at(&origin, "metadata `pacmeta`, key `method`", error.to_string())
         })?;
         let normalisation = part(&origin, metadata, "normalisation")?;
-        let parameters = Parameters::from_values(layout, values)?;
         let mut model = Self::new(spec, parameters, settings, normalisation).adapting(adapts);
         for (key, value) in metadata {
             if !["format", "written_by", "prior", "method", "adapts", "normalisation"].contains(&key.as_str())

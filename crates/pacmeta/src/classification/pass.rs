@@ -84,7 +84,6 @@ impl Network<'_> {
         room: &mut TaskRoom,
     ) -> Result<HeadTerms> {
         let (body, head) = self.parts();
-        room.pixels.clear();
         episode.copy_pixels(set, 0..episode.len(), &mut room.pixels);
         let method = match method {
             AdaptingMethod::Head(method) => method,

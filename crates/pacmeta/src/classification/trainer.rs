@@ -17,7 +17,7 @@ use crate::config::images::HeadStart;
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
 use crate::error::{Error, Result};
 use crate::methods::heads::HeadTerms;
-use crate::training::checkpoint::{NamedTensor, TrainingState};
+use crate::training::checkpoint::TrainingState;
 use crate::training::optimiser::Optimiser;
 
 /// From so many pictures on a task alone keeps all threads busy: tasks then run one after another, in one room.
@@ -66,7 +66,8 @@ pub struct ImageTrainer<'a> {
     gradient: Vec<f64>,
     rooms: Vec<TaskRoom>,
     iteration: u64,
-    window: ([f64; 5], f64),
+    /// Sums since the last [`ImageTrainer::take_window`], and their number.
+    window: [f64; 6],
 }
 
 impl<'a> ImageTrainer<'a> {
@@ -98,7 +99,7 @@ impl<'a> ImageTrainer<'a> {
             parameters,
             body,
             iteration: 0,
-            window: Default::default(),
+            window: [0.0; 6],
             config,
         })
     }
@@ -165,10 +166,10 @@ impl<'a> ImageTrainer<'a> {
         let terms = self.clip(terms)?;
         self.optimiser.step(self.parameters.values_mut(), &self.gradient);
         self.iteration += 1;
-        for (sum, (_, value)) in self.window.0.iter_mut().zip(terms.named()) {
+        for (sum, (_, value)) in self.window.iter_mut().zip(terms.named()) {
             *sum += value;
         }
-        self.window.1 += 1.0;
+        self.window[5] += 1.0;
         Ok(terms)
     }
 
@@ -217,25 +218,20 @@ impl<'a> ImageTrainer<'a> {
 
     /// The mean terms since the last call.
     pub fn take_window(&mut self) -> ImageTerms {
-        let (sums, count) = std::mem::take(&mut self.window);
-        let [total, risk, subset_risk, accuracy, gradient_norm] = sums.map(|sum| sum / count);
-        ImageTerms { total, risk, subset_risk, accuracy, gradient_norm }
+        let [total, risk, subset_risk, accuracy, gradient_norm, count] = std::mem::take(&mut self.window);
+        let mean = |sum: f64| sum / count.max(1.0);
+        ImageTerms {
+            total: mean(total),
+            risk: mean(risk),
+            subset_risk: mean(subset_risk),
+            accuracy: mean(accuracy),
+            gradient_norm: mean(gradient_norm),
+        }
     }
 
     /// The state to be stored.
     pub fn state(&self) -> TrainingState {
-        let (steps, first, second) = self.optimiser.state();
-        let (sums, count) = self.window;
-        TrainingState {
-            iteration: self.iteration,
-            parameters: NamedTensor::of_parameters(&self.parameters),
-            optimiser: vec![
-                ("first_moment".to_owned(), first.to_vec()),
-                ("second_moment".to_owned(), second.to_vec()),
-                ("window".to_owned(), sums.into_iter().chain([count]).collect()),
-            ],
-            counters: [("optimiser_steps".to_owned(), steps)].into(),
-        }
+        TrainingState::of_loop(self.iteration, &self.parameters, &self.optimiser, &self.window)
     }
 
     /// Continues from a stored state.
@@ -243,32 +239,7 @@ impl<'a> ImageTrainer<'a> {
     /// # Errors
     /// When the state is that of another network.
     pub fn restore(&mut self, state: &TrainingState) -> Result<()> {
-        let refuse = || Error::input("the checkpoint", "holds the state of another network");
-        let tensors = &state.parameters;
-        let layout = self.parameters.layout().clone();
-        let fits = layout.entries().len() == tensors.len()
-            && layout
-                .entries()
-                .iter()
-                .zip(tensors)
-                .all(|(entry, tensor)| entry.name == tensor.name && entry.shape[..] == tensor.shape[..]);
-        let part =
-            |name: &str| state.optimiser.iter().find(|(part, _)| part == name).map(|(_, values)| values);
-        let (Some(first), Some(second), Some(window)) =
-            (part("first_moment"), part("second_moment"), part("window"))
-        else {
-            return Err(refuse());
-        };
-        let [sums @ .., count] = &window[..] else { return Err(refuse()) };
-        let steps = state.counters.get("optimiser_steps").copied().ok_or_else(refuse)?;
-        let sums: [f64; 5] = sums.try_into().map_err(|_| refuse())?;
-        if !fits || !self.optimiser.restore(steps, first, second) {
-            return Err(refuse());
-        }
-        for (entry, tensor) in layout.entries().iter().zip(tensors) {
-            self.parameters.values_mut()[entry.range()].copy_from_slice(&tensor.values);
-        }
-        self.window = (sums, *count);
+        state.restore_loop(&mut self.parameters, &mut self.optimiser, &mut self.window)?;
         self.iteration = state.iteration;
         Ok(())
     }

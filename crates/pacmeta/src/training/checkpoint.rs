@@ -13,7 +13,7 @@ mod training_state;
 
 use std::path::Path;
 
-use pacmeta_tensor::Parameters;
+use pacmeta_tensor::{ParameterLayout, Parameters};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -155,6 +155,37 @@ impl Checkpoint {
     /// The tensor of that name.
     pub fn tensor(&self, name: &str) -> Option<&NamedTensor> {
         self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+
+    /// The parameters of a prior: exactly the tensors of its layout.
+    ///
+    /// # Errors
+    /// When a tensor is missing, has another shape or does not belong to the prior.
+    pub(crate) fn parameters(&self, origin: &str, layout: ParameterLayout) -> Result<Parameters<f64>> {
+        let wrong =
+            |name: &str, message: String| Err(Error::input_at(origin, format!("tensor `{name}`"), message));
+        let mut values = Vec::with_capacity(layout.len());
+        for entry in layout.entries() {
+            let Some(tensor) = self.tensor(&entry.name) else {
+                return wrong(
+                    &entry.name,
+                    "is missing; docs/formats.md lists the tensors of a prior".to_owned(),
+                );
+            };
+            if tensor.shape[..] != entry.shape[..] {
+                let message =
+                    format!("has shape {:?}, expected {:?} ([out, in])", tensor.shape, &entry.shape[..]);
+                return wrong(&entry.name, message);
+            }
+            values.extend_from_slice(&tensor.values);
+        }
+        if let Some(extra) = self.tensors.iter().find(|tensor| layout.get(&tensor.name).is_none()) {
+            return wrong(
+                &extra.name,
+                "does not belong to a prior; docs/formats.md lists the names".to_owned(),
+            );
+        }
+        Ok(Parameters::from_values(layout.into(), values)?)
     }
 
     /// CRC-32C of the tensors as stored, as eight hexadecimal digits: for every tensor its name, its shape (each extent as u64)

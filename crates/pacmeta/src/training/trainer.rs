@@ -10,7 +10,7 @@ use pacmeta_tensor::Parameters;
 use pacmeta_tensor::simd::dot;
 use pulp::{Arch, Simd, WithSimd};
 
-use super::checkpoint::{NamedTensor, TrainingState};
+use super::checkpoint::TrainingState;
 use super::optimiser::Optimiser;
 use crate::error::{Error, Result};
 use crate::methods::{Batch, BatchSampler, Member, Method};
@@ -212,18 +212,7 @@ impl<'a> Trainer<'a> {
 
     /// Everything that a continued run needs.
     pub fn state(&self) -> TrainingState {
-        let (steps, first, second) = self.optimiser.state();
-        let parameters = NamedTensor::of_parameters(&self.parameters);
-        TrainingState {
-            iteration: self.iteration,
-            parameters,
-            optimiser: vec![
-                ("first_moment".to_owned(), first.to_vec()),
-                ("second_moment".to_owned(), second.to_vec()),
-                ("window".to_owned(), self.window.to_vec()),
-            ],
-            counters: [("optimiser_steps".to_owned(), steps)].into(),
-        }
+        TrainingState::of_loop(self.iteration, &self.parameters, &self.optimiser, &self.window)
     }
 
     /// Continues from a stored state.
@@ -231,29 +220,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// When the state belongs to another prior.
     pub fn restore(&mut self, state: &TrainingState) -> Result<()> {
-        let refuse =
-            || Error::input("checkpoint", "the stored state belongs to another prior; choose another --out");
-        let entries = self.parameters.layout().entries();
-        let same = entries.len() == state.parameters.len()
-            && entries
-                .iter()
-                .zip(&state.parameters)
-                .all(|(entry, tensor)| entry.name == tensor.name && entry.shape[..] == tensor.shape[..]);
-        let moment =
-            |name: &str| state.optimiser.iter().find(|(key, _)| key == name).map(|(_, values)| values);
-        let (Some(first), Some(second), Some(window), true) =
-            (moment("first_moment"), moment("second_moment"), moment("window"), same)
-        else {
-            return Err(refuse());
-        };
-        let steps = state.counters.get("optimiser_steps").copied().unwrap_or(state.iteration);
-        if !self.optimiser.restore(steps, first, second) || window.len() != self.window.len() {
-            return Err(refuse());
-        }
-        self.window.copy_from_slice(window);
-        let values: Vec<f64> =
-            state.parameters.iter().flat_map(|tensor| tensor.values.iter().copied()).collect();
-        self.parameters.values_mut().copy_from_slice(&values);
+        state.restore_loop(&mut self.parameters, &mut self.optimiser, &mut self.window)?;
         self.iteration = state.iteration;
         Ok(())
     }

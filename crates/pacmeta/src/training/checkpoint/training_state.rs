@@ -11,12 +11,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pacmeta_tensor::Parameters;
 use serde_json::{Map, Value};
 
 use super::safetensors_file::{self, TensorReference};
 use super::{Checkpoint, MAX_BYTES, NamedTensor, Precision, canonical, check_format, metadata_text};
 use crate::error::{Error, Result};
 use crate::training::files::{read_bounded, write_atomically};
+use crate::training::optimiser::Optimiser;
 
 const PARAMETERS: &str = "parameters.";
 const OPTIMISER: &str = "optimiser.";
@@ -36,6 +38,61 @@ pub struct TrainingState {
 }
 
 impl TrainingState {
+    /// The state of a loop: parameters, Adam's moments, and sums that it keeps between two lines of metrics.
+    pub(crate) fn of_loop(
+        iteration: u64,
+        parameters: &Parameters<f64>,
+        optimiser: &Optimiser,
+        window: &[f64],
+    ) -> Self {
+        let (steps, first, second) = optimiser.state();
+        Self {
+            iteration,
+            parameters: NamedTensor::of_parameters(parameters),
+            optimiser: vec![
+                ("first_moment".to_owned(), first.to_vec()),
+                ("second_moment".to_owned(), second.to_vec()),
+                ("window".to_owned(), window.to_vec()),
+            ],
+            counters: [("optimiser_steps".to_owned(), steps)].into(),
+        }
+    }
+
+    /// Puts a loop back into this state; what does not fit changes nothing.
+    ///
+    /// # Errors
+    /// When the state belongs to another prior.
+    pub(crate) fn restore_loop(
+        &self,
+        parameters: &mut Parameters<f64>,
+        optimiser: &mut Optimiser,
+        window: &mut [f64],
+    ) -> Result<()> {
+        let entries = parameters.layout().entries();
+        let same = entries.len() == self.parameters.len()
+            && entries
+                .iter()
+                .zip(&self.parameters)
+                .all(|(entry, tensor)| entry.name == tensor.name && entry.shape[..] == tensor.shape[..]);
+        let part = |name: &str| self.optimiser.iter().find(|(key, _)| key == name).map(|(_, values)| values);
+        let steps = self.counters.get("optimiser_steps").copied().unwrap_or(self.iteration);
+        match (part("first_moment"), part("second_moment"), part("window")) {
+            (Some(first), Some(second), Some(sums))
+                if same && sums.len() == window.len() && optimiser.restore(steps, first, second) =>
+            {
+                window.copy_from_slice(sums);
+                let stored: Vec<f64> =
+                    self.parameters.iter().flat_map(|tensor| tensor.values.iter().copied()).collect();
+                parameters.values_mut().copy_from_slice(&stored);
+                Ok(())
+            }
+            _ => {
+                let message = "the stored state belongs to another prior; choose another --out";
+                Err(Error::input("checkpoint", message))
+            }
+        }
+    }
+
     /// The file as bytes. Equal states give equal bytes.
     ///
     /// # Errors
