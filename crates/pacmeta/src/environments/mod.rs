@@ -2,8 +2,8 @@
 //!
 //! An [`Environment`] is a distribution over tasks: first a function is drawn (the paper's data distribution D), then
 //! examples of it (the paper's S). The two draws have keys of their own, so further examples of the *same* function can
-//! be had at any time. [`table`] reads tasks that somebody measured instead, and `images` (a
-//! cargo feature) makes few-shot tasks of pictures.
+//! be had at any time. [`table`] reads tasks that somebody measured instead; `images` and `text`
+//! (cargo features) make few-shot tasks of pictures and of sentences.
 //!
 //! ```
 //! use pacmeta::environments::{Environment, Sinusoid, observed_tasks};
@@ -26,6 +26,8 @@ mod gp_draws;
 pub mod images;
 mod sinusoid;
 pub mod table;
+#[cfg(feature = "text")]
+pub mod text;
 
 pub use cauchy::Cauchy;
 pub use gp_draws::GpDraws;

@@ -3,6 +3,8 @@
 pub mod convolution;
 pub mod gaussian_process;
 pub mod network;
+#[cfg(feature = "text")]
+pub mod pretrained;
 
 pub(crate) use convolution::network_layout;
 pub use convolution::{ConvolutionSpec, Downsampling};

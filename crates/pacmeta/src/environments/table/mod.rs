@@ -245,7 +245,7 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 }
 
 /// The text of a file.
-fn text<'a>(origin: &str, bytes: &'a [u8]) -> Result<&'a str> {
+pub(crate) fn text<'a>(origin: &str, bytes: &'a [u8]) -> Result<&'a str> {
     let bytes = without_mark(bytes);
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err(Error::input(origin, "the text is in UTF-16; save the file as UTF-8"));

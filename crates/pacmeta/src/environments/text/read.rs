@@ -1,0 +1,233 @@
+//! Tasks and queries in JSON lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::lines::{Lines, wrong};
+use super::records::Record;
+use super::{LabelledText, LabelledTexts, Part, Sentences, TextTask, Tokeniser};
+use crate::environments::table::{counted, listed, quoted};
+use crate::error::{Error, Result};
+
+/// Sentences at which somebody wants predictions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextQueries {
+    /// The sentences.
+    pub sentences: Vec<Sentences>,
+    /// The label of each, where the file states one.
+    pub labels: Vec<Option<String>>,
+    /// The line of each, from 1.
+    pub lines: Vec<usize>,
+}
+
+/// Reads a task from a file of JSON lines, plain or gzip; `-` is standard input. See the
+/// [module documentation](super) for the fields.
+///
+/// # Errors
+/// When the file cannot be read or does not hold what it should; the error names the line.
+pub fn read_texts(path: &Path) -> Result<LabelledTexts> {
+    labelled(&task_name(path), Lines::open(path)?, &mut |label| Ok(label.to_owned()))
+}
+
+/// The same from bytes.
+///
+/// # Errors
+/// As for [`read_texts`].
+///
+/// ```
+/// use pacmeta::environments::text::parse_texts;
+///
+/// let lines = br#"{"sentence1": "The match was lost in the last minute.", "label": "sport"}
+/// {"sentence1": "Parliament votes on Monday.", "label": "politics"}"#;
+/// let task = parse_texts("news.jsonl", lines)?;
+/// assert_eq!((task.classes, task.train[0].label), (vec!["politics".to_owned(), "sport".to_owned()], 1));
+/// # Ok::<(), pacmeta::Error>(())
+/// ```
+pub fn parse_texts(origin: &str, bytes: &[u8]) -> Result<LabelledTexts> {
+    let name = task_name(Path::new(origin));
+    labelled(&name, Lines::of_bytes(origin, bytes)?, &mut |label| Ok(label.to_owned()))
+}
+
+/// Reads a task and makes tokens of it.
+///
+/// # Errors
+/// As for [`read_texts`].
+pub fn read_task(path: &Path, tokeniser: &Tokeniser) -> Result<TextTask> {
+    read_texts(path)?.tokenise(tokeniser)
+}
+
+/// Reads sentences to predict; labels may be missing. `-` is standard input.
+///
+/// # Errors
+/// As for [`read_texts`], but for labels and classes.
+pub fn read_queries(path: &Path) -> Result<TextQueries> {
+    queries(Lines::open(path)?)
+}
+
+/// The same from bytes.
+///
+/// # Errors
+/// As for [`read_queries`].
+pub fn parse_queries(origin: &str, bytes: &[u8]) -> Result<TextQueries> {
+    queries(Lines::of_bytes(origin, bytes)?)
+}
+
+/// Reads all tasks of a folder, one `.jsonl` or `.jsonl.gz` file each, sorted by name; or the one task of a file.
+///
+/// # Errors
+/// When there is no such file, two files are one task's, or a file does not hold what it should.
+pub fn read_folder(path: &Path) -> Result<Vec<LabelledTexts>> {
+    if path.is_file() {
+        return Ok(vec![read_texts(path)?]);
+    }
+    let list_error = |source| Error::io("list", path, source);
+    let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for entry in std::fs::read_dir(path).map_err(list_error)? {
+        let file = entry.map_err(list_error)?.path();
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let matters = (name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")) && !name.starts_with('.');
+        if !matters || !file.is_file() {
+            continue;
+        }
+        if let Some(before) = files.insert(task_name(&file), file.clone()) {
+            let message = format!("is the same task as {}; remove one of them", before.display());
+            return Err(Error::input(file.display(), message));
+        }
+    }
+    if files.is_empty() {
+        return Err(Error::input(
+            path.display(),
+            "there is no .jsonl or .jsonl.gz file in this folder; expected one file of labelled sentences a task",
+        ));
+    }
+    files.values().map(|file| read_texts(file)).collect()
+}
+
+/// Reads all tasks of a folder and makes tokens of them.
+///
+/// # Errors
+/// As for [`read_folder`].
+pub fn open_folder(path: &Path, tokeniser: &Tokeniser) -> Result<Vec<TextTask>> {
+    read_folder(path)?.iter().map(|texts| texts.tokenise(tokeniser)).collect()
+}
+
+/// The file name without its ending.
+fn task_name(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    match stem.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
+        _ => stem.to_owned(),
+    }
+}
+
+/// All records of a file: either all have a second sentence or none has.
+pub(super) fn records(
+    lines: &mut Lines<'_>,
+    mut each: impl FnMut(Record, &str) -> Result<()>,
+) -> Result<usize> {
+    let origin = lines.origin().to_owned();
+    let mut first: Option<(usize, bool)> = None;
+    let mut count = 0;
+    while let Some((line, text)) = lines.next()? {
+        let record = Record::parse(&origin, line, text)?;
+        let pair = record.sentences.second.is_some();
+        match first {
+            Some((before, expected)) if expected != pair => {
+                let has = |pair| if pair { "has" } else { "has no" };
+                let message = format!(
+                    "this line {} `sentence2`, and line {before} {} one; a task is made of single sentences or of \
+                     pairs throughout",
+                    has(pair),
+                    has(expected)
+                );
+                return Err(wrong(&origin, line, &message));
+            }
+            Some(_) => {}
+            None => first = Some((line, pair)),
+        }
+        each(record, text)?;
+        count += 1;
+    }
+    if count == 0 {
+        return Err(Error::input(&origin, "there is no line; expected one JSON object a line"));
+    }
+    Ok(count)
+}
+
+/// A labelled set; `class` says what class a label is.
+pub(super) fn labelled(
+    name: &str,
+    mut lines: Lines<'_>,
+    class: &mut dyn FnMut(&str) -> std::result::Result<String, String>,
+) -> Result<LabelledTexts> {
+    let origin = lines.origin().to_owned();
+    let mut examples: Vec<(Record, String)> = Vec::new();
+    let mut stated: Option<(usize, bool)> = None;
+    records(&mut lines, |record, text| {
+        let label =
+            class(record.label(&origin, text)?).map_err(|reason| wrong(&origin, record.line, &reason))?;
+        match stated {
+            Some((before, expected)) if expected != record.part.is_some() => {
+                let has = |stated| if stated { "states" } else { "states no" };
+                let message = format!(
+                    "this line {} `split`, and line {before} {} one; write it in every line or in none",
+                    has(record.part.is_some()),
+                    has(expected)
+                );
+                return Err(wrong(&origin, record.line, &message));
+            }
+            Some(_) => {}
+            None => stated = Some((record.line, record.part.is_some())),
+        }
+        examples.push((record, label));
+        Ok(())
+    })?;
+    let part_of = |record: &Record| record.part.unwrap_or(Part::Train);
+    let in_train = |(record, _): &&(Record, String)| part_of(record) == Part::Train;
+    let classes: Vec<String> = {
+        let distinct: BTreeSet<&str> =
+            examples.iter().filter(in_train).map(|(_, label)| label.as_str()).collect();
+        distinct.into_iter().map(str::to_owned).collect()
+    };
+    if classes.is_empty() {
+        return Err(Error::input(&origin, "no line has the split `train`; nothing could be learnt from it"));
+    }
+    if classes.len() == 1 {
+        let message = format!(
+            "all {} have the label {}; a task needs two classes or more",
+            counted(examples.iter().filter(in_train).count(), "training line"),
+            quoted(&classes[0])
+        );
+        return Err(Error::input(&origin, message));
+    }
+    let mut texts = LabelledTexts { name: name.to_owned(), classes, train: Vec::new(), dev: Vec::new() };
+    for (record, label) in examples {
+        let part = part_of(&record);
+        let Ok(label) = texts.classes.binary_search(&label) else {
+            let message = format!(
+                "the label {} occurs in no training line (those have {}); correct it, or mark some of its lines `train`",
+                quoted(&label),
+                listed(texts.classes.iter().map(String::as_str))
+            );
+            return Err(wrong(&origin, record.line, &message));
+        };
+        let example = LabelledText { sentences: record.sentences, label };
+        match part {
+            Part::Train => texts.train.push(example),
+            Part::Dev => texts.dev.push(example),
+        }
+    }
+    Ok(texts)
+}
+
+fn queries(mut lines: Lines<'_>) -> Result<TextQueries> {
+    let mut queries = TextQueries { sentences: Vec::new(), labels: Vec::new(), lines: Vec::new() };
+    records(&mut lines, |record, _| {
+        queries.sentences.push(record.sentences);
+        queries.labels.push(record.label);
+        queries.lines.push(record.line);
+        Ok(())
+    })?;
+    Ok(queries)
+}
