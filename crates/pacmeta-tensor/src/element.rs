@@ -4,6 +4,7 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
+use crate::simd::curves::Curves;
 use crate::simd::vectors::Vectors;
 
 mod sealed {
@@ -16,6 +17,7 @@ mod sealed {
 pub trait Element:
     sealed::Sealed
     + Vectors
+    + Curves
     + Copy
     + Debug
     + Display

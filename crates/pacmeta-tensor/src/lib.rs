@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
 mod array;
+mod blocks;
 mod cholesky;
 pub mod conv;
 mod element;
+pub mod encoder;
 mod error;
 mod kernels;
 pub mod key;
@@ -15,6 +17,7 @@ pub mod simd;
 pub mod tape;
 
 pub use array::Array;
+pub use blocks::Blocks;
 pub use element::Element;
 pub use error::{Result, TensorError};
 pub use key::{Generator, Key};

@@ -123,6 +123,49 @@ fn packed<E: Element>(
     output
 }
 
+/// out = factor * left * right for matrices inside larger ones: an element of an operand is its row and column times the two
+/// strides, rows of `out` are `stride` elements apart.
+pub(crate) fn strided<E: Element>(
+    [rows, depth, columns]: [usize; 3],
+    (left, left_strides): (&[E], [usize; 2]),
+    (right, right_strides): (&[E], [usize; 2]),
+    (out, stride): (&mut [E], usize),
+    factor: E,
+) {
+    if rows == 0 || columns == 0 || depth == 0 {
+        return;
+    }
+    let last =
+        |[row, column]: [usize; 2], rows: usize, columns: usize| (rows - 1) * row + (columns - 1) * column;
+    assert!(last(left_strides, rows, depth) < left.len(), "left operand");
+    assert!(last(right_strides, depth, columns) < right.len(), "right operand");
+    assert!(stride >= columns && last([stride, 1], rows, columns) < out.len(), "result");
+    // SAFETY: the assertions keep every element that the strides address inside its slice; rows of `out` do not overlap.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            depth,
+            out.as_mut_ptr(),
+            1,
+            stride as isize,
+            false,
+            left.as_ptr(),
+            left_strides[1] as isize,
+            left_strides[0] as isize,
+            right.as_ptr(),
+            right_strides[1] as isize,
+            right_strides[0] as isize,
+            E::ZERO,
+            factor,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
 /// Element steps to the next row and to the next column of a matrix that is read as `rows` x `columns`.
 fn strides(orientation: Orientation, rows: usize, columns: usize) -> (usize, usize) {
     match orientation {

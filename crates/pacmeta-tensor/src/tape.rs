@@ -14,6 +14,7 @@
 //! left.
 
 mod arrange;
+mod attention;
 pub mod bridge;
 pub mod fused;
 pub mod gradient;

@@ -1,11 +1,12 @@
 //! Kernels that are vectorised for the processor at hand, chosen at run time: AVX-512, AVX2 with FMA, NEON or plain code,
-//! from one source. [`skinny`] serves both number types; the others are in f64.
+//! from one source. [`skinny`] and [`curves`] serve both number types; the others are in f64.
 //!
 //! Matrices of the f64 kernels are row-major with a row stride of [`padded`] columns. Every kernel may read the padding, so it must hold
 //! finite numbers (zeros), and may write it; nothing that a user sees ever comes from there.
 //!
 //! Results do not depend on threads: each kernel adds in an order that is fixed by the sizes alone.
 
+pub mod curves;
 pub mod elementary;
 pub mod factor;
 pub mod product;

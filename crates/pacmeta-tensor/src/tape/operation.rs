@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::array::Array;
+use crate::blocks::Blocks;
 use crate::element::Element;
 use crate::matmul::Orientation;
 use crate::tape::fused::FusedOperation;
@@ -42,6 +43,17 @@ pub(super) enum Operation<E> {
     Detach,
     Inverse(usize),
     LogDet(usize),
+    Affine(usize, usize, usize),
+    Gelu { source: usize, order: u32 },
+    InverseDeviation(usize),
+    Normalise { source: usize, inverse: usize },
+    NormalisePull { normalised: usize, inverse: usize, slopes: usize },
+    BlockScores { left: usize, right: usize, factor: E, blocks: Arc<Blocks> },
+    BlockMix { weights: (usize, Orientation), values: usize, factor: E, blocks: Arc<Blocks> },
+    BlockSoftmax { source: usize, blocks: Arc<Blocks> },
+    BlockSoftmaxPull { probabilities: usize, slopes: usize, blocks: Arc<Blocks> },
+    BlockSumRows { source: usize, blocks: Arc<Blocks> },
+    BlockSpreadRows { source: usize, blocks: Arc<Blocks> },
     Fused { operation: Arc<dyn FusedOperation<E>>, inputs: Arc<[usize]>, saved: Arc<[Array<E>]> },
     FusedGradient { operation: Arc<dyn FusedOperation<E>>, sources: Arc<[usize]> },
 }
@@ -136,6 +148,28 @@ operation_kinds! {
     Inverse,
     /// The log-determinant of a symmetric positive-definite matrix.
     LogDet,
+    /// A matrix product with a transposed matrix plus a row.
+    Affine,
+    /// A derivative of x Phi(x).
+    Gelu,
+    /// 1 / the deviation of each row.
+    InverseDeviation,
+    /// Rows minus their mean, divided by their deviation.
+    Normalise,
+    /// Slopes through the normalisation of rows.
+    NormalisePull,
+    /// Products of all pairs of tokens inside sequences and heads.
+    BlockScores,
+    /// Matrix products inside sequences and heads.
+    BlockMix,
+    /// The softmax of every row of scores.
+    BlockSoftmax,
+    /// Slopes through the softmax of every row of scores.
+    BlockSoftmaxPull,
+    /// The sum of every row of scores.
+    BlockSumRows,
+    /// A number for every row of scores, repeated along it.
+    BlockSpreadRows,
     /// A fused operation.
     Fused,
     /// The gradient of a fused operation.
@@ -152,7 +186,13 @@ impl<E: Element> Operation<E> {
             | Operation::Subtract(a, b)
             | Operation::Multiply(a, b)
             | Operation::Divide(a, b)
-            | Operation::MatMul((a, _), (b, _)) => wanted(*a) || wanted(*b),
+            | Operation::MatMul((a, _), (b, _))
+            | Operation::BlockScores { left: a, right: b, .. }
+            | Operation::BlockMix { weights: (a, _), values: b, .. }
+            | Operation::BlockSoftmaxPull { probabilities: a, slopes: b, .. } => wanted(*a) || wanted(*b),
+            Operation::Affine(a, b, c) | Operation::NormalisePull { normalised: a, inverse: b, slopes: c } => {
+                wanted(*a) || wanted(*b) || wanted(*c)
+            }
             Operation::Negate(a)
             | Operation::Scale(a, _)
             | Operation::Shift(a)
@@ -174,6 +214,13 @@ impl<E: Element> Operation<E> {
             | Operation::Gather { source: a, .. }
             | Operation::Scatter { source: a, .. }
             | Operation::LogSumExp(a)
+            | Operation::Gelu { source: a, .. }
+            | Operation::InverseDeviation(a)
+            // the deviation is a function of the rows, and the rule goes through both at once
+            | Operation::Normalise { source: a, .. }
+            | Operation::BlockSoftmax { source: a, .. }
+            | Operation::BlockSumRows { source: a, .. }
+            | Operation::BlockSpreadRows { source: a, .. }
             | Operation::Inverse(a)
             | Operation::LogDet(a) => wanted(*a),
             Operation::Concatenate { parts: list, .. }

@@ -82,6 +82,71 @@ pub(super) fn pull_back<'t, E: Element>(
             }
             Ok(())
         }
+        Operation::Affine(input, weight, bias) => {
+            if needed(input) {
+                emit(input, adjoint.matmul(variable(weight))?)?;
+            }
+            if needed(weight) {
+                let (left, right) = (Orientation::Transposed, Orientation::Plain);
+                emit(weight, adjoint.matmul_oriented(left, variable(input), right)?)?;
+            }
+            if needed(bias) {
+                emit(bias, adjoint.sum_to(&variable(bias).shape())?)?;
+            }
+            Ok(())
+        }
+        // y = i (g - mean(g) - n mean(g n)) for each row, a symmetric map of g.
+        Operation::NormalisePull { normalised, inverse, slopes } => {
+            let (n, i, g) = (variable(normalised), variable(inverse), variable(slopes));
+            if needed(slopes) {
+                emit(slopes, n.normalise_pull(i, adjoint)?)?;
+            }
+            if needed(inverse) {
+                emit(inverse, ((adjoint * output)?.sum_axis(1)? / i)?)?;
+            }
+            if needed(normalised) {
+                let one = (adjoint * (g * n)?.mean_axis(1)?)?;
+                let other = (g * (adjoint * n)?.mean_axis(1)?)?;
+                emit(normalised, -((one + other)? * i)?)?;
+            }
+            Ok(())
+        }
+        Operation::BlockScores { left, right, factor, ref blocks } => {
+            if needed(left) {
+                emit(left, adjoint.block_mix(Orientation::Plain, variable(right), factor, blocks)?)?;
+            }
+            if needed(right) {
+                emit(right, adjoint.block_mix(Orientation::Transposed, variable(left), factor, blocks)?)?;
+            }
+            Ok(())
+        }
+        Operation::BlockMix { weights: (weights, orientation), values, factor, ref blocks } => {
+            if needed(weights) {
+                let (left, right) = match orientation {
+                    Orientation::Plain => (adjoint, variable(values)),
+                    Orientation::Transposed => (variable(values), adjoint),
+                };
+                emit(weights, left.block_scores(right, factor, blocks)?)?;
+            }
+            if needed(values) {
+                emit(values, variable(weights).block_mix(orientation.flipped(), adjoint, factor, blocks)?)?;
+            }
+            Ok(())
+        }
+        // y = p (g - sum(p g)) for each row, a symmetric map of g.
+        Operation::BlockSoftmaxPull { probabilities, slopes, ref blocks } => {
+            let (p, g) = (variable(probabilities), variable(slopes));
+            if needed(slopes) {
+                emit(slopes, p.block_softmax_pull(adjoint, blocks)?)?;
+            }
+            if needed(probabilities) {
+                let along = (p * g)?.block_sum_rows(blocks)?.block_spread_rows(blocks)?;
+                let across = (p * adjoint)?.block_sum_rows(blocks)?.block_spread_rows(blocks)?;
+                let contribution = ((adjoint * (g - along)?)? - (g * across)?)?;
+                emit(probabilities, contribution)?;
+            }
+            Ok(())
+        }
         // From here to the lists there is one source, and it is needed, or this would not have been called.
         Operation::Negate(a) => emit(a, -adjoint),
         Operation::Scale(a, factor) => emit(a, adjoint.scale(factor)),
@@ -123,6 +188,24 @@ pub(super) fn pull_back<'t, E: Element>(
         }
         // d log |S| = trace(S^-1 dS).
         Operation::LogDet(a) => emit(a, (adjoint * variable(a).inverse()?)?),
+        Operation::Gelu { source, order } => {
+            emit(source, (adjoint * variable(source).gelu_derivative(order.saturating_add(1)))?)
+        }
+        // i = (variance + epsilon)^(-1/2): di = -i^3 (x - mean) dx / columns.
+        Operation::InverseDeviation(a) => {
+            let x = variable(a);
+            let factor = E::from_f64(-1.0 / x.shape()[1] as f64);
+            let slope = (adjoint * output.powi(3))?.scale(factor);
+            emit(a, ((x - x.mean_axis(1)?)? * slope)?)
+        }
+        Operation::Normalise { source, inverse } => {
+            emit(source, output.normalise_pull(variable(inverse), adjoint)?)
+        }
+        Operation::BlockSoftmax { source, ref blocks } => {
+            emit(source, output.block_softmax_pull(adjoint, blocks)?)
+        }
+        Operation::BlockSumRows { source, ref blocks } => emit(source, adjoint.block_spread_rows(blocks)?),
+        Operation::BlockSpreadRows { source, ref blocks } => emit(source, adjoint.block_sum_rows(blocks)?),
         Operation::Concatenate { ref parts, axis } => {
             let mut start = 0;
             for &part in parts.iter() {
