@@ -8,7 +8,7 @@
 //! The same content always gives the same bytes, and anything that is not exactly such a file is refused with the
 //! tensor and the reason. Reading allocates a small multiple of the file's size at most, whatever its header claims.
 
-mod safetensors_file;
+pub(crate) mod safetensors_file;
 mod training_state;
 
 use std::path::Path;

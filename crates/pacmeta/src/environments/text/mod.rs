@@ -43,7 +43,7 @@ pub use task::{LabelledText, LabelledTexts, Part, Sentences, TextTask};
 pub use tokeniser::{Encoded, Tokeniser};
 pub use tokens::TokenSet;
 
-pub use crate::priors::pretrained::Tokens;
+pub use pacmeta_tensor::encoder::Tokens;
 
 #[cfg(test)]
 mod tests;

@@ -16,16 +16,16 @@ use serde_json::Value;
 use super::{Checkpoint, NamedTensor, Precision};
 use crate::error::{Error, Result};
 
-const PREFIX: usize = 8;
+pub(crate) const PREFIX: usize = 8;
 /// The limit of the reference implementation.
-const MAX_HEADER: usize = 100_000_000;
+pub(crate) const MAX_HEADER: usize = 100_000_000;
 const METADATA: &str = "__metadata__";
 const OURS: &str = "pacmeta";
 
 /// The header in its own order, names unique.
-struct Header {
+pub(crate) struct Header {
     metadata: Option<HashMap<String, String>>,
-    tensors: Vec<(String, TensorInfo)>,
+    pub(crate) tensors: Vec<(String, TensorInfo)>,
 }
 
 impl<'de> Deserialize<'de> for Header {
@@ -165,7 +165,7 @@ fn check_ranges(origin: &str, tensors: &[(String, TensorInfo)], data_length: usi
     Ok(())
 }
 
-fn element_count(shape: &[usize]) -> Option<usize> {
+pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1_usize, |count, &extent| count.checked_mul(extent))
 }
 
