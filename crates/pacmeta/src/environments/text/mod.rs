@@ -5,7 +5,8 @@
 //! optional; other fields are passed over. Files may be packed by gzip. A [`Tokeniser`] of the BERT family makes packed
 //! sequences of tokens of them ([`TokenSet`]), and an [`EpisodeSampler`] draws m examples with a subset S' of m'.
 //!
-//! [`glue`] and [`leopard`] are the benchmarks.
+//! [`glue`] and [`leopard`] are the benchmarks, [`smlmt`] makes tasks of raw sentences, and [`synthetic`] generates tasks and a
+//! tiny encoder for trying things out. A [`Mixture`] draws from several sources.
 //!
 //! ```
 //! use pacmeta::environments::text::{Balance, EpisodeSampler, Tokeniser, parse_texts};
@@ -29,13 +30,17 @@ mod episodes;
 pub mod glue;
 pub mod leopard;
 mod lines;
+mod mixture;
 mod read;
 mod records;
+pub mod smlmt;
+pub mod synthetic;
 mod task;
 mod tokeniser;
 mod tokens;
 
 pub use episodes::{Balance, EpisodeSampler, TaskSampling, TextEpisode};
+pub use mixture::{EpisodeSource, Mixture, TaskPool};
 pub use read::{
     TextQueries, open_folder, parse_queries, parse_texts, read_folder, read_queries, read_task, read_texts,
 };

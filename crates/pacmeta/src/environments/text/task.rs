@@ -71,6 +71,26 @@ impl LabelledTexts {
         self.train.iter().chain(&self.dev).any(|example| example.sentences.second.is_some())
     }
 
+    /// The task as JSON lines, which read the same again.
+    pub fn to_json_lines(&self) -> String {
+        let parts = [("train", &self.train), ("dev", &self.dev)];
+        let mut lines = String::new();
+        for (part, examples) in parts {
+            for example in examples {
+                let mut object = serde_json::json!({"sentence1": example.sentences.first, "label": self.classes[example.label]});
+                if let Some(second) = &example.sentences.second {
+                    object["sentence2"] = second.as_str().into();
+                }
+                if !self.dev.is_empty() {
+                    object["split"] = part.into();
+                }
+                lines.push_str(&object.to_string());
+                lines.push('\n');
+            }
+        }
+        lines
+    }
+
     /// The same as tokens.
     ///
     /// # Errors

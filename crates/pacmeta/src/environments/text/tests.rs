@@ -1,8 +1,9 @@
-//! One file a subject: lines and their errors, tokenisers, episodes, the real benchmarks.
+//! One file a subject: lines and their errors, tokenisers, episodes, sources of episodes, the real benchmarks.
 
 mod benchmarks;
 mod episodes;
 mod lines;
+mod sources;
 mod tokenising;
 
 use super::*;

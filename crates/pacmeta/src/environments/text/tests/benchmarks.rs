@@ -147,3 +147,28 @@ fn leopard_files_are_checked() {
         assert!(error.is_input() && error.to_string().contains(expected), "{error}");
     }
 }
+
+/// `PACMETA_MINILM=folder cargo test -p pacmeta --release time_of_tokenising -- --ignored --nocapture` tells how long a start takes.
+#[test]
+#[ignore = "reads both benchmarks with a real tokeniser and prints times and lengths"]
+fn time_of_tokenising() {
+    let (Some(glue), Some(leopard)) = (benchmark("glue"), benchmark("leopard")) else { return };
+    let Some(model) = std::env::var_os("PACMETA_MINILM") else { return };
+    let tokeniser = Tokeniser::open(std::path::Path::new(&model), 128).unwrap();
+    let report = |name: &str, count: usize, tokens: usize, longest: usize, truncated: usize| {
+        println!("{name:<22} {count:>6} examples, {tokens:>8} tokens, longest {longest:>3}, {truncated} cut");
+    };
+    let start = std::time::Instant::now();
+    let tasks = glue::open(&glue, &[], &tokeniser).unwrap();
+    println!("GLUE in {:.2?}", start.elapsed());
+    for task in &tasks {
+        report(&task.name, task.train.len(), task.train.token_count(), task.train.longest(), task.truncated);
+    }
+    let start = std::time::Instant::now();
+    for info in leopard::TARGETS.iter().chain(&leopard::EXTRA) {
+        let task = leopard::open(&leopard, info.name, &tokeniser, None).unwrap();
+        report(info.name, task.eval.len(), task.eval.token_count(), task.eval.longest(), task.truncated);
+        assert_eq!(task.eval.len(), task.eval_total);
+    }
+    println!("LEOPARD in {:.2?}", start.elapsed());
+}

@@ -89,7 +89,7 @@ fn small_tasks_give_what_they_have() {
 fn tasks_are_drawn_by_size_or_not() {
     let sizes = [100, 400, 900];
     let count = |sampling: TaskSampling| {
-        let mut counts = [0; 3];
+        let mut counts = [0_i32; 3];
         for index in 0..6000 {
             counts[sampling.draw(&sizes, Key::new(8).index(index))] += 1;
         }
@@ -99,7 +99,7 @@ fn tasks_are_drawn_by_size_or_not() {
     assert!(count(TaskSampling::Uniform).iter().all(|&count| (1840..2160).contains(&count)));
     let by_root = count(TaskSampling::SquareRoot);
     for (found, expected) in by_root.iter().zip([1000, 2000, 3000]) {
-        assert!((found - expected as i32).abs() < 160, "{by_root:?}");
+        assert!((found - expected).abs() < 160, "{by_root:?}");
     }
     assert_eq!(TaskSampling::SquareRoot.draw(&[0, 7, 0], Key::new(1)), 1);
 }

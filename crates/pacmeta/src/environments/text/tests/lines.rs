@@ -214,6 +214,7 @@ fn parse_everything(bytes: &[u8]) {
         assert!(task.train.iter().chain(&task.dev).all(|example| example.label < task.classes.len()));
         let queries = parse_queries("fuzz.jsonl", bytes).unwrap();
         assert_eq!(queries.sentences.len(), task.train.len() + task.dev.len());
+        assert_eq!(parse_texts("fuzz.jsonl", task.to_json_lines().as_bytes()).unwrap(), task);
     }
     if let Ok(queries) = parse_queries("fuzz.jsonl", bytes) {
         let pairs = queries.sentences.iter().filter(|sentences| sentences.second.is_some()).count();
