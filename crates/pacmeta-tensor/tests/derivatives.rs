@@ -5,10 +5,11 @@
 mod common;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use common::{Function, check, normal};
 use pacmeta_tensor::OperationKind as Kind;
-use pacmeta_tensor::{Array, Key, Orientation, Result, Tape, Variable};
+use pacmeta_tensor::{Array, Blocks, Key, Orientation, Result, Tape, Variable};
 
 /// Where the inputs of a case lie.
 #[derive(Clone, Copy)]
@@ -37,6 +38,11 @@ fn case(
     function: impl for<'t> Fn(&'t Tape<f64>, &[Variable<'t, f64>]) -> Result<Variable<'t, f64>> + 'static,
 ) -> Case {
     Case { kind, domain, shapes, function: Box::new(function) }
+}
+
+/// Sequences of three tokens and of one, two heads.
+fn blocks() -> Arc<Blocks> {
+    Arc::new(Blocks::new(&[0, 3, 4], 2).unwrap())
 }
 
 /// One or more cases for each kind of node whose second derivative exists.
@@ -92,6 +98,30 @@ fn cases() -> Vec<Case> {
         case(Kind::Scatter, Real, &[&[3, 2]], |_, x| x[0].scatter_rows(&[1, 3, 1], 4)),
         case(Kind::LogSumExp, Real, &[&[2, 3, 2]], |_, x| x[0].log_sum_exp(1)),
         case(Kind::LogSumExp, Real, MATRIX, |_, x| x[0].log_softmax(1)),
+        case(Kind::Affine, Real, &[&[2, 3], &[4, 3], &[4]], |_, x| x[0].affine(x[1], x[2])),
+        case(Kind::Gelu, Real, MATRIX, |_, x| Ok(x[0].gelu())),
+        case(Kind::Gelu, Real, MATRIX, |tape, x| {
+            let slope = tape.gradient(x[0].gelu().sum(), &[x[0]])?[0];
+            Ok(tape.gradient(slope.sum(), &[x[0]])?[0])
+        }),
+        case(Kind::Normalise, Real, &[&[3, 4]], |_, x| x[0].normalise_rows(0.1)),
+        case(Kind::InverseDeviation, Real, &[&[3, 4], &[3, 4]], |_, x| {
+            x[0].normalise_rows(0.1)? * x[1].normalise_rows(0.2)?
+        }),
+        case(Kind::NormalisePull, Real, &[&[3, 4], &[3, 4]], |tape, x| {
+            Ok(tape.pullback(x[0].normalise_rows(0.3)?, x[1], &[x[0]])?[0])
+        }),
+        case(Kind::BlockScores, Real, &[&[4, 4], &[4, 4]], |_, x| x[0].block_scores(x[1], 0.7, &blocks())),
+        case(Kind::BlockMix, Real, &[&[20], &[4, 4]], |_, x| x[0].block_mix(Plain, x[1], 0.7, &blocks())),
+        case(Kind::BlockMix, Real, &[&[20], &[4, 4]], |_, x| {
+            x[0].block_mix(Transposed, x[1], 1.3, &blocks())
+        }),
+        case(Kind::BlockSoftmax, Real, &[&[20]], |_, x| x[0].block_softmax(&blocks())),
+        case(Kind::BlockSoftmaxPull, Real, &[&[20], &[20]], |tape, x| {
+            Ok(tape.pullback(x[0].block_softmax(&blocks())?, x[1], &[x[0]])?[0])
+        }),
+        case(Kind::BlockSumRows, Real, &[&[20]], |_, x| x[0].block_sum_rows(&blocks())),
+        case(Kind::BlockSpreadRows, Real, &[&[8]], |_, x| x[0].block_spread_rows(&blocks())),
         case(Kind::Inverse, PositiveDefinite, &[&[3, 3]], |_, x| x[0].inverse()),
         case(Kind::LogDet, PositiveDefinite, &[&[3, 3]], |_, x| x[0].log_det()),
     ];

