@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pacmeta::config::Assumption;
-use pacmeta::config::images::{ImageMethodKind, Normalisation};
+use pacmeta::config::{ClassificationMethodKind, images::Normalisation};
 
 /// Few-shot meta-learning with PAC-Bayes guarantees: learn a prior from many small data sets, adapt it to a new one.
 #[derive(Debug, Parser)]
@@ -163,7 +163,7 @@ pub(crate) struct Reproduce {
     pub(crate) cache: Option<PathBuf>,
     /// Only these methods (mini-imagenet), e.g. maml,pacmaml
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = image_method, requires = "data")]
-    pub(crate) methods: Option<Vec<ImageMethodKind>>,
+    pub(crate) methods: Option<Vec<ClassificationMethodKind>>,
     /// Only training tasks of these sizes (mini-imagenet), e.g. 10,20
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = task_size, requires = "data")]
     pub(crate) examples: Option<Vec<usize>>,
@@ -193,8 +193,8 @@ pub(crate) struct Reproduce {
     pub(crate) quiet: bool,
 }
 
-fn image_method(name: &str) -> Result<ImageMethodKind, String> {
-    let methods = ImageMethodKind::ALL;
+fn image_method(name: &str) -> Result<ClassificationMethodKind, String> {
+    let methods = ClassificationMethodKind::ALL;
     methods.into_iter().find(|method| method.name() == name.trim()).ok_or_else(|| {
         let names: Vec<_> = methods.iter().map(|method| method.name()).collect();
         format!("expected one of {} (or several, separated by commas)", names.join(", "))
@@ -556,7 +556,7 @@ pub(crate) struct BenchConv4 {
 pub(crate) struct BenchAnil {
     /// The method
     #[arg(long, value_name = "NAME", default_value = "pacmaml", value_parser = image_method)]
-    pub(crate) method: ImageMethodKind,
+    pub(crate) method: ClassificationMethodKind,
     /// Pictures of each task, a multiple of 5
     #[arg(long, value_name = "M", default_value = "10", value_parser = task_size)]
     pub(crate) examples: usize,

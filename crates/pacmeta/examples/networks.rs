@@ -5,9 +5,9 @@
 
 use std::time::Instant;
 
-use pacmeta::learners::network::{Network, NetworkRoom};
+use pacmeta::learners::network::{Derivative, Network, NetworkRoom};
 use pacmeta::methods::heads::HeadMethodSettings;
-use pacmeta::methods::networks::{NetworkMethod, PictureTask};
+use pacmeta::methods::networks::{NetworkMethod, NetworkTask};
 use pacmeta::priors::ConvolutionSpec;
 use pacmeta_tensor::Key;
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut generator = Key::new(2).generator();
     let count = LABELS.len() * body.shape().image_len();
     let pixels: Vec<u8> = (0..count).map(|_| (256.0 * generator.uniform()) as u8).collect();
-    let task = PictureTask { pixels: &pixels, labels: &LABELS, subset: 5 };
+    let task = NetworkTask { inputs: &pixels[..], labels: &LABELS, subset: 5 };
     let network = Network { body: &body, classes: spec.classes };
     println!("{:<12} {:>10} {:>14}", "method", "ms a task", "peak memory");
     for (name, rest) in [
@@ -39,7 +39,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut times = Vec::new();
         for _ in 0..REPEATS {
             let start = Instant::now();
-            method.task_gradient(network, &parameters, &task, Key::new(3), &mut room, &mut gradient)?;
+            method.task_gradient(
+                network,
+                &parameters,
+                &task,
+                Key::new(3),
+                &mut room,
+                Derivative { parameters: &mut gradient, inputs: &mut [] },
+            )?;
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);

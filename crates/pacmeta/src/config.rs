@@ -23,6 +23,8 @@
 
 mod any;
 mod bound;
+#[cfg(any(feature = "images", feature = "text"))]
+mod classification;
 mod data;
 #[cfg(feature = "images")]
 pub mod images;
@@ -34,10 +36,14 @@ mod sweep;
 mod temperature;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "text")]
+pub mod text;
 mod training;
 
 pub use any::AnyConfig;
 pub use bound::{Assumption, BoundConfig};
+#[cfg(any(feature = "images", feature = "text"))]
+pub use classification::{ClassificationMethodConfig, ClassificationMethodKind};
 pub use data::{DataConfig, DataSource, HeldOut, SyntheticData, SyntheticEnvironment, TableData};
 #[cfg(feature = "images")]
 pub use images::ImageConfig;
@@ -45,6 +51,8 @@ pub use method::{HyperPriorConfig, InnerOptimiser, MethodConfig, MethodKind, Pro
 pub use prior::{KernelConfig, PriorConfig};
 pub use sweep::{ResolvedPoint, SweepConfig, SweepFile, SweepMetric};
 pub use temperature::{AlphaChoice, Temperature, harmonic_mean};
+#[cfg(feature = "text")]
+pub use text::TextConfig;
 pub use training::{SearchConfig, TrainingConfig};
 
 use std::fmt::Write;
@@ -124,7 +132,7 @@ impl Config {
     }
 
     fn from_table(table: &Table) -> Result<Self> {
-        if any::is_of_images(table) {
+        if any::is_of_classification(table) {
             let message = "pictures are for `pacmeta train` and `pacmeta reproduce mini-imagenet`; this command is for regression";
             return Err(Error::config("data.environment", message));
         }

@@ -18,7 +18,7 @@ use super::shape::{BlockShape, ConvShape};
 use super::{EPSILON, check_len, image_count};
 use crate::array::Array;
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{Result, TensorError};
 use crate::tape::bridge::ParameterVariables;
 use crate::tape::variable::Variable;
 
@@ -52,31 +52,39 @@ pub fn features<'t, E: Element>(
     variables: &ParameterVariables<'t, E>,
     images: &[E],
 ) -> Result<Variable<'t, E>> {
-    let shapes = shape.block_shapes()?;
-    let count = image_count(shape, images.len())?;
-    let mut pixels: Option<Variable<'t, E>> = None;
-    for (index, block) in shapes.iter().enumerate() {
+    image_count(shape, images.len())?;
+    match variables.variables().first() {
+        Some(first) => {
+            let pixels = Array::from_slice(&[images.len() / shape.channels, shape.channels], images)?;
+            features_of(shape, variables, first.tape().leaf(pixels))
+        }
+        None => Err(TensorError::NoOperands { operation: "conv body" }),
+    }
+}
+
+/// The same of images on the tape, row-major [images times places, channels].
+///
+/// # Errors
+/// As [`features`].
+pub fn features_of<'t, E: Element>(
+    shape: &ConvShape,
+    variables: &ParameterVariables<'t, E>,
+    images: Variable<'t, E>,
+) -> Result<Variable<'t, E>> {
+    let count = image_count(shape, images.shape().count())?;
+    let mut pixels = images;
+    for (index, block) in shape.block_shapes()?.iter().enumerate() {
         let tensor = |name: &str| variables.get(&format!("body.block.{index}.{name}"));
         let weight = tensor("conv.weight")?;
         check_len("conv.weight", shape.filters * block.channels * 9, weight.shape().count())?;
-        let input = match pixels {
-            Some(pixels) => pixels,
-            None => {
-                let rows = images.len() / shape.channels;
-                weight.tape().leaf(Array::from_slice(&[rows, shape.channels], images)?)
-            }
-        };
-        let convolved = (convolution(shape, block, weight, input, count)? + tensor("conv.bias")?)?;
+        let convolved = (convolution(shape, block, weight, pixels, count)? + tensor("conv.bias")?)?;
         let centred = (convolved - convolved.mean_axis(0)?)?;
         let deviation = centred.square().mean_axis(0)?.shift(E::from_f64(EPSILON)).sqrt();
         let normalised = (centred / deviation)?;
         let scaled = ((normalised * tensor("norm.scale")?)? + tensor("norm.shift")?)?;
-        pixels = Some(pool(shape, block, scaled, count)?.relu());
+        pixels = pool(shape, block, scaled, count)?.relu();
     }
-    match pixels {
-        Some(pixels) => pixels.reshape(&[count, pixels.shape().count() / count]),
-        None => Err(crate::error::TensorError::NoOperands { operation: "conv body" }),
-    }
+    pixels.reshape(&[count, pixels.shape().count() / count])
 }
 
 /// z without its bias, row-major [places, filters].

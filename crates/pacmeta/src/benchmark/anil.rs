@@ -10,7 +10,7 @@ use serde_json::json;
 use super::instructions;
 use crate::classification::ImageTrainer;
 use crate::config::ImageConfig;
-use crate::config::images::ImageMethodKind;
+use crate::config::ClassificationMethodKind;
 use crate::environments::images::{Channels, ImageClass, ImageSet, PictureShape};
 use crate::error::Result;
 use crate::studies::mini_imagenet::{ImagePlan, ImagePreset, Model};
@@ -20,7 +20,7 @@ use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AnilTiming {
     /// The method.
-    pub method: ImageMethodKind,
+    pub method: ClassificationMethodKind,
     /// Pictures of each task.
     pub examples: usize,
     /// Tasks in a batch.
@@ -49,7 +49,7 @@ const CLASSES: usize = 10;
 /// # Errors
 /// When an iteration fails or the file cannot be written.
 pub fn time_anil(
-    method: ImageMethodKind,
+    method: ClassificationMethodKind,
     examples: usize,
     budget: Duration,
     gradient: Option<&Path>,

@@ -118,7 +118,7 @@ impl Classifier<'_> {
                         &together
                     }
                 };
-                let pictures = Pictures { pixels, labels: support.labels };
+                let pictures = Pictures { inputs: pixels, labels: support.labels };
                 let parameters = self.network.parameters;
                 let networks =
                     method.adapt(self.network.whole(), parameters, pictures, key, &mut room.network)?;

@@ -6,9 +6,9 @@ use pacmeta_tensor::conv::{ConvBody, Images, Statistics, Workspace};
 use crate::environments::images::{Episode, ImageSet};
 use crate::error::Result;
 use crate::learners::head::HeadShape;
-use crate::learners::network::{self, NetworkRoom};
+use crate::learners::network::{self, Derivative, NetworkRoom};
 use crate::methods::heads::{FeatureTask, HeadGradient, HeadMethod, HeadMethodSettings, HeadRoom, HeadTerms};
-use crate::methods::networks::{Adapts, NetworkMethod, PictureTask};
+use crate::methods::networks::{Adapts, NetworkMethod, NetworkTask};
 
 /// A method with what it adapts.
 pub(super) enum AdaptingMethod {
@@ -111,9 +111,9 @@ impl Network<'_> {
     ) -> Result<HeadTerms> {
         let TaskRoom { pixels, network, network_gradient, body_gradient, head_gradient, .. } = room;
         network_gradient.resize(self.parameters.len(), 0.0);
-        let task = PictureTask { pixels, labels, subset };
-        let terms =
-            method.task_gradient(self.whole(), self.parameters, &task, key, network, network_gradient)?;
+        let task = NetworkTask { inputs: &pixels[..], labels, subset };
+        let gradient = Derivative { parameters: network_gradient, inputs: &mut [] };
+        let terms = method.task_gradient(self.whole(), self.parameters, &task, key, network, gradient)?;
         let (of_body, of_head) = network_gradient.split_at(body_gradient.len());
         body_gradient.copy_from_slice(of_body);
         head_gradient.head.clear();

@@ -1,11 +1,13 @@
-//! A configuration of either kind: `data.environment` decides.
+//! A configuration of any kind: `data.environment` decides.
 
 use std::path::Path;
 
-use toml::{Table, Value};
+use toml::Table;
 
 #[cfg(feature = "images")]
 use super::ImageConfig;
+#[cfg(feature = "text")]
+use super::TextConfig;
 use super::{Config, read_file, source};
 use crate::error::Result;
 
@@ -18,6 +20,9 @@ pub enum AnyConfig {
     /// Classification of pictures.
     #[cfg(feature = "images")]
     Images(Box<ImageConfig>),
+    /// Classification of texts.
+    #[cfg(feature = "text")]
+    Text(Box<TextConfig>),
 }
 
 impl AnyConfig {
@@ -28,16 +33,18 @@ impl AnyConfig {
     pub fn parse(origin: &str, text: &str, overrides: &[(String, String)]) -> Result<Self> {
         let mut table = source::parse(origin, text)?;
         source::set(&mut table, overrides)?;
-        if is_of_images(&table) {
+        match environment(&table) {
             #[cfg(feature = "images")]
-            return ImageConfig::from_table(&table).map(|config| Self::Images(Box::new(config)));
-            #[cfg(not(feature = "images"))]
-            return Err(crate::error::Error::config(
+            Some(IMAGES) => ImageConfig::from_table(&table).map(|config| Self::Images(Box::new(config))),
+            #[cfg(feature = "text")]
+            Some(TEXT) => TextConfig::from_table(&table).map(|config| Self::Text(Box::new(config))),
+            #[cfg(not(all(feature = "images", feature = "text")))]
+            Some(feature @ (IMAGES | TEXT)) => Err(crate::error::Error::config(
                 "data.environment",
-                "this program was built without the feature `images`; build it with that feature",
-            ));
+                format!("this program was built without the feature `{feature}`; build it with that feature"),
+            )),
+            _ => Config::from_table(&table).map(|config| Self::Regression(Box::new(config))),
         }
-        Config::from_table(&table).map(|config| Self::Regression(Box::new(config)))
     }
 
     /// Reads a configuration from a file; see [`Config::read`].
@@ -49,10 +56,18 @@ impl AnyConfig {
     }
 }
 
-/// Whether a configuration is one of pictures.
-pub(super) fn is_of_images(table: &Table) -> bool {
-    let environment = table.get("data").and_then(Value::as_table).and_then(|data| data.get("environment"));
-    environment.and_then(Value::as_str) == Some("images")
+/// The environments of pictures and of texts.
+const IMAGES: &str = "images";
+const TEXT: &str = "text";
+
+/// What a configuration calls its environment.
+fn environment(table: &Table) -> Option<&str> {
+    table.get("data")?.as_table()?.get("environment")?.as_str()
+}
+
+/// Whether a configuration is one of pictures or texts.
+pub(super) fn is_of_classification(table: &Table) -> bool {
+    matches!(environment(table), Some(IMAGES | TEXT))
 }
 
 #[cfg(feature = "images")]
@@ -68,6 +83,27 @@ impl ImageConfig {
     }
 
     /// Reads a configuration of image classification from a file; see [`Config::read`].
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn read(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Self> {
+        read_file(path.as_ref(), overrides, Self::parse)
+    }
+}
+
+#[cfg(feature = "text")]
+impl TextConfig {
+    /// Reads a configuration of text classification from a text; see [`Config::parse`].
+    ///
+    /// # Errors
+    /// As [`Config::parse`].
+    pub fn parse(origin: &str, text: &str, overrides: &[(String, String)]) -> Result<Self> {
+        let mut table = source::parse(origin, text)?;
+        source::set(&mut table, overrides)?;
+        Self::from_table(&table)
+    }
+
+    /// Reads a configuration of text classification from a file; see [`Config::read`].
     ///
     /// # Errors
     /// As [`Config::read`].

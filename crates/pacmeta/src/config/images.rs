@@ -3,15 +3,12 @@
 //! They have sections of their own, since almost every key differs from those of regression; reading, overriding and
 //! error messages are the same.
 
-mod method;
-
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-pub use method::{ImageMethodConfig, ImageMethodKind};
-
+use super::classification::{self, ClassificationMethodConfig, ClassificationMethodKind, MethodDefaults, SubsetSize};
 use super::section::{Domain, Entry, Section, integer, name_of, numbers};
 use super::training::whole;
 use crate::environments::images::Channels;
@@ -59,7 +56,7 @@ const PARTS: [f64; 3] = [0.64, 0.16, 0.20];
 /// |---|---|---|---|
 /// | `seed` | 0 | of everything random | 0 to 2^63 - 1 |
 ///
-/// and the sections `[data]` ([`ImageDataConfig`]), `[prior]` ([`ImagePriorConfig`]), `[method]` ([`ImageMethodConfig`]),
+/// and the sections `[data]` ([`ImageDataConfig`]), `[prior]` ([`ImagePriorConfig`]), `[method]` ([`ClassificationMethodConfig`]),
 /// `[training]` ([`ImageTrainingConfig`]), `[evaluation]` ([`ImageEvaluationConfig`]).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -71,7 +68,7 @@ pub struct ImageConfig {
     /// The network.
     pub prior: ImagePriorConfig,
     /// The method.
-    pub method: ImageMethodConfig,
+    pub method: ClassificationMethodConfig,
     /// The loop.
     pub training: ImageTrainingConfig,
     /// How the result is scored.
@@ -229,11 +226,12 @@ impl ImageConfig {
         let top = Section::root(table, TOP)?;
         let data = Section::open(table, "data", DATA_KEYS)?;
         let prior = Section::open(table, "prior", PRIOR_KEYS)?;
-        let method = Section::open(table, "method", method::KEYS)?;
+        let method = Section::open(table, "method", classification::KEYS)?;
         let training = Section::open(table, "training", TRAINING_KEYS)?;
         let evaluation = Section::open(table, "evaluation", EVALUATION_KEYS)?;
         let data = read_data(data)?;
-        let method = ImageMethodConfig::read(method, &data)?;
+        let subset = if data.support == data.shots { SubsetSize::Whole } else { SubsetSize::Part };
+        let method = ClassificationMethodConfig::read(method, &MethodDefaults::IMAGES, subset)?;
         let config = Self {
             seed: top.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(0),
             prior: read_prior(prior)?,
@@ -247,7 +245,7 @@ impl ImageConfig {
             data,
             method,
         };
-        let adapts = config.method.steps > 0 && config.method.kind != ImageMethodKind::MultiTask;
+        let adapts = config.method.steps > 0 && config.method.kind != ClassificationMethodKind::MultiTask;
         if config.prior.head == HeadStart::Zero && !adapts {
             let message = "a head that starts at zero and does not adapt in training lets no gradient through to the body, which would \
                            learn nothing; choose \"learned\"";
@@ -382,7 +380,7 @@ fn read_prior(section: Section<'_>) -> Result<ImagePriorConfig> {
     })
 }
 
-fn read_training(section: Section<'_>, method: ImageMethodKind) -> Result<ImageTrainingConfig> {
+fn read_training(section: Section<'_>, method: ClassificationMethodKind) -> Result<ImageTrainingConfig> {
     let rate = if method.takes_small_steps() { 1e-4 } else { 1e-3 };
     let every = |key, default| -> Result<u64> { Ok(section.whole(key, 1..=MOST)?.unwrap_or(default)) };
     Ok(ImageTrainingConfig {
@@ -406,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_as_the_same() {
-        for kind in ImageMethodKind::ALL {
+        for kind in ClassificationMethodKind::ALL {
             for more in ["", "steps = 2\nrate = 0.5\ninner_optimiser = \"gd\"\n"] {
                 let text =
                     format!("{LEAST}parts = [0.5, 0.0, 0.5]\n[method]\nname = \"{}\"\n{more}", kind.name());

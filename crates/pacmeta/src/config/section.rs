@@ -103,6 +103,11 @@ impl<'a> Section<'a> {
         self.error(key, format!("expected {expected}, found {}", described(found)))
     }
 
+    /// Whether a key is one of this section.
+    pub(super) fn knows(&self, key: &str) -> bool {
+        self.keys.contains(&key)
+    }
+
     /// The value as the file has it.
     pub(super) fn value(&self, key: &'static str) -> Option<&'a Value> {
         debug_assert!(self.keys.contains(&key), "{key} is not listed among the keys of [{}]", self.name);

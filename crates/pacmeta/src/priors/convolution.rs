@@ -6,6 +6,7 @@ use pacmeta_tensor::{Key, ParameterLayout, Parameters};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::learners::head::HeadShape;
 
 /// How a block halves its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -67,7 +68,9 @@ impl ConvolutionSpec {
     /// # Errors
     /// As [`Self::body`].
     pub fn layout(&self) -> Result<ParameterLayout> {
-        network_layout(&self.body()?, self.classes)
+        let body = self.body()?;
+        let head = HeadShape { features: body.feature_count(), classes: self.classes };
+        network_layout(body.layout(), head)
     }
 
     /// Fresh parameters: weights from Glorot's uniform distribution U(-b, b), b^2 = 6 / (fan_in + fan_out), scales 1, biases
@@ -95,14 +98,14 @@ impl ConvolutionSpec {
     }
 }
 
-/// The layout of a body with a head of `classes` outputs.
-pub(crate) fn network_layout(body: &ConvBody, classes: usize) -> Result<ParameterLayout> {
+/// The layout of a body with a head: `head.weight` and `head.bias` at its end.
+pub(crate) fn network_layout(body: &ParameterLayout, head: HeadShape) -> Result<ParameterLayout> {
     let mut builder = ParameterLayout::builder();
-    for entry in body.layout().entries() {
+    for entry in body.entries() {
         builder = builder.tensor(&entry.name, &entry.shape);
     }
-    builder = builder.tensor("head.weight", &[classes, body.feature_count()]).tensor("head.bias", &[classes]);
-    Ok(builder.build()?)
+    let HeadShape { features, classes } = head;
+    Ok(builder.tensor("head.weight", &[classes, features]).tensor("head.bias", &[classes]).build()?)
 }
 
 #[cfg(test)]

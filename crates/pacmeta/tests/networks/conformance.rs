@@ -1,8 +1,8 @@
 //! Special cases, repeatability, precision and refusals.
 
-use pacmeta::learners::network::{Network, NetworkRoom, Pictures};
+use pacmeta::learners::network::{Derivative, Network, NetworkRoom, Pictures};
 use pacmeta::methods::heads::HeadMethodSettings;
-use pacmeta::methods::networks::{NetworkMethod, PictureTask};
+use pacmeta::methods::networks::{NetworkMethod, NetworkTask};
 use pacmeta_tensor::Key;
 
 use crate::{Case, LABELS, PICTURE, SPEC, assert_close, method};
@@ -64,10 +64,17 @@ fn same_key_same_bits_and_another_key_other_noise() {
     let mut room = NetworkRoom::new(&case.body);
     let mut gradient = vec![0.0; case.parameters.len()];
     for subset in [5, 3] {
-        let task = PictureTask { pixels: &case.pixels, labels: &LABELS, subset };
+        let task = NetworkTask { inputs: &case.pixels[..], labels: &LABELS, subset };
         let key = Key::new(crate::KEY);
         pacmaml
-            .task_gradient(case.network(), &case.parameters, &task, key, &mut room, &mut gradient)
+            .task_gradient(
+                case.network(),
+                &case.parameters,
+                &task,
+                key,
+                &mut room,
+                Derivative { parameters: &mut gradient, inputs: &mut [] },
+            )
             .unwrap();
     }
     assert_eq!(gradient, first.1);
@@ -79,7 +86,7 @@ fn single_precision_agrees() {
     let case = Case::new(25);
     let body = SPEC.body().unwrap();
     let parameters: Vec<f32> = case.parameters.iter().map(|&value| value as f32).collect();
-    let task = PictureTask { pixels: &case.pixels, labels: &LABELS, subset: case.subset };
+    let task = NetworkTask { inputs: &case.pixels[..], labels: &LABELS, subset: case.subset };
     for name in ["fomaml", "maml", "reptile", "pacoh", "pacmaml"] {
         let alpha = if name.ends_with("maml") && name != "pacmaml" { "" } else { r#""alpha": 1.0, "# };
         let method = method(&format!(r#"{{"name": "{name}", {alpha}{SOME}}}"#));
@@ -87,7 +94,16 @@ fn single_precision_agrees() {
         let network = Network { body: &body, classes: SPEC.classes };
         let (mut room, mut gradient) = (NetworkRoom::new(&body), vec![0.0; parameters.len()]);
         let key = Key::new(crate::KEY);
-        let found = method.task_gradient(network, &parameters, &task, key, &mut room, &mut gradient).unwrap();
+        let found = method
+            .task_gradient(
+                network,
+                &parameters,
+                &task,
+                key,
+                &mut room,
+                Derivative { parameters: &mut gradient, inputs: &mut [] },
+            )
+            .unwrap();
         assert!((found.objective - terms.objective).abs() < 1e-4, "{name}");
         let gradient: Vec<f64> = gradient.iter().map(|&value| f64::from(value)).collect();
         assert_close(name, &gradient, &expected, 2e-3);
@@ -100,8 +116,10 @@ fn what_cannot_be_is_refused() {
         let settings: HeadMethodSettings = serde_json::from_str(json).unwrap();
         NetworkMethod::new(&settings).unwrap_err().to_string()
     };
-    let bmaml = refusal(&format!(r#"{{"name": "bmaml", "alpha": 1.0, {SOME}}}"#));
-    assert!(bmaml.contains("`adapts`") && bmaml.contains("choose \"head\""), "{bmaml}");
+    let bmaml = refusal(&format!(
+        r#"{{"name": "bmaml", "alpha": 1.0, "sampler": {{"kind": "svgd", "particles": 2}}, {SOME}}}"#
+    ));
+    assert!(bmaml.contains("`sampler`") && bmaml.contains("take one here"), "{bmaml}");
     let pacoh = refusal(&format!(
         r#"{{"name": "pacoh", "alpha": 1.0, "estimator": {{"kind": "prior", "samples": 3}}, {SOME}}}"#
     ));
@@ -114,7 +132,7 @@ fn what_cannot_be_is_refused() {
     let fails =
         |case: &Case, method: &NetworkMethod| case.try_gradient(method, Key::new(1)).unwrap_err().to_string();
     let empty = fails(&Case { subset: 0, ..Case::new(26) }, &fomaml);
-    assert!(empty.contains("S' has 0 of 6 pictures"), "{empty}");
+    assert!(empty.contains("S' has 0 of 6 examples"), "{empty}");
     let disjoint = method(&format!(r#"{{"name": "fomaml", "split": "disjoint", {SOME}}}"#));
     let none = fails(&Case { subset: 6, ..Case::new(26) }, &disjoint);
     assert!(none.contains("leaves none to judge on"), "{none}");
@@ -129,8 +147,8 @@ fn what_cannot_be_is_refused() {
         let result = fomaml.adapt(case.network(), &case.parameters, pictures, Key::new(1), &mut room);
         result.unwrap_err().to_string()
     };
-    assert!(adapt(Pictures { pixels: &case.pixels, labels: &[] }).contains("at least one"));
-    let few = Pictures { pixels: &case.pixels[..PICTURE], labels: &LABELS };
-    assert!(adapt(few).contains("expected 64 each"));
-    assert!(adapt(Pictures { pixels: &case.pixels, labels: &[0, 3] }).contains("expected one below 3"));
+    assert!(adapt(Pictures { inputs: &case.pixels, labels: &[] }).contains("at least one"));
+    let few = Pictures { inputs: &case.pixels[..PICTURE], labels: &LABELS };
+    assert!(adapt(few).contains("6 labels for 1 examples"));
+    assert!(adapt(Pictures { inputs: &case.pixels, labels: &[0, 3] }).contains("expected one below 3"));
 }

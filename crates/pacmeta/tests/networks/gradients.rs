@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pacmeta::learners::network::Pictures;
+use pacmeta::methods::networks::WayBack;
 use pacmeta_tensor::conv::composite;
 use pacmeta_tensor::{Parameters, Tape};
 
@@ -129,9 +130,12 @@ fn fomaml_is_the_gradient_of_the_tape_at_the_adapted_parameters() {
 #[test]
 fn maml_is_the_derivative_through_its_steps() {
     let case = Case::new(5);
-    for (inner, split) in [(GD, "nested"), (ADAGRAD, "nested"), (GD, "disjoint")] {
+    for (inner, split) in [(GD, "nested"), (ADAGRAD, "nested"), (GD, "disjoint"), (ADAGRAD, "disjoint")] {
         let maml = method(&format!(r#"{{"name": "maml", "split": "{split}", {inner}}}"#));
         let (terms, gradient) = case.gradient(&maml);
+        let (again, recomputed) = case.gradient(&maml.clone().with_way_back(WayBack::Recompute));
+        assert!((again.objective - terms.objective).abs() < 1e-12);
+        assert_close("step by step", &recomputed, &gradient, 1e-10);
         let first = if split == "nested" { 0 } else { SUBSET };
         let value = |parameters: &[f64]| {
             let offsets = case.at(parameters).offsets(&maml, case.pictures(0, SUBSET));
@@ -147,11 +151,51 @@ fn maml_is_the_derivative_through_its_steps() {
     }
 }
 
+/// |chaser - leader|^2 with a leader that goes on from the chaser by steps written out here, and is then constant.
+#[test]
+fn bmaml_is_the_derivative_through_the_chasers_steps() {
+    const ALPHA: f64 = 2.0;
+    const BETA: f64 = 5.0;
+    const SIGMA_SQUARED: f64 = 0.3;
+    const RATE: f64 = 0.05; // that of ADAGRAD
+    let case = Case::new(7);
+    // one plain step of rate 1 goes down the slope
+    let plain = method(r#"{"name": "fomaml", "inner": {"steps": 1, "rate": 1.0}}"#);
+    let walk = |mut offset: Vec<f64>, squares: &mut Vec<f64>, temperature: f64, end: usize| {
+        for _ in 0..3 {
+            let down = &case.at(&plus(&case.parameters, &offset)).offsets(&plain, case.pictures(0, end))[0];
+            for ((w, down), a) in offset.iter_mut().zip(down).zip(squares.iter_mut()) {
+                let slope = *w / SIGMA_SQUARED - temperature * down;
+                *a += slope * slope;
+                *w -= RATE * slope / a.sqrt();
+            }
+        }
+        offset
+    };
+    let bmaml = method(&format!(
+        r#"{{"name": "bmaml", "alpha": {ALPHA}, "beta": {BETA}, "sigma_squared": {SIGMA_SQUARED}, {ADAGRAD}}}"#
+    ));
+    let mut squares = vec![0.1; case.parameters.len()];
+    let chaser = walk(vec![0.0; case.parameters.len()], &mut squares, ALPHA, SUBSET);
+    assert_close("chaser", &case.offsets(&bmaml, case.pictures(0, SUBSET))[0], &chaser, 1e-9);
+    let leader = plus(&case.parameters, &walk(chaser, &mut squares, BETA, 6));
+    let value = |parameters: &[f64]| {
+        let offsets = case.at(parameters).offsets(&bmaml, case.pictures(0, SUBSET));
+        minus(&plus(parameters, &offsets[0]), &leader).iter().map(|d| d * d).sum::<f64>()
+    };
+    let (terms, gradient) = case.gradient(&bmaml);
+    let objective = value(&case.parameters);
+    assert!((terms.objective - objective).abs() < 1e-9 * objective, "{} {objective}", terms.objective);
+    assert_close("bmaml", &gradient, &differences(&case.parameters, 1e-6, value), 1e-6);
+    let (_, recomputed) = case.gradient(&bmaml.with_way_back(WayBack::Recompute));
+    assert_close("step by step", &recomputed, &gradient, 1e-10);
+}
+
 #[test]
 fn pictures_without_labels_count_in_the_statistics_only() {
     let case = Case::new(6);
     let plain = method(r#"{"name": "fomaml", "inner": {"steps": 1, "rate": 1.0}}"#);
-    let mixed = Pictures { pixels: &case.pixels, labels: &LABELS[..SUBSET] };
+    let mixed = Pictures { inputs: &case.pixels, labels: &LABELS[..SUBSET] };
     let step: Vec<f64> = case.offsets(&plain, mixed)[0].iter().map(|w| -w).collect();
     let frozen = case.loss(&case.parameters, mixed, None).1;
     let expected =

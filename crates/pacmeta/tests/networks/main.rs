@@ -8,9 +8,9 @@ mod gradients;
 #[cfg(feature = "images")]
 mod models;
 
-use pacmeta::learners::network::{Network, NetworkRoom, Pictures, PlainBody};
+use pacmeta::learners::network::{Derivative, Network, NetworkRoom, Pictures, PlainBody};
 use pacmeta::methods::heads::{HeadMethodSettings, HeadTerms};
-use pacmeta::methods::networks::{NetworkMethod, PictureTask};
+use pacmeta::methods::networks::{NetworkMethod, NetworkTask};
 use pacmeta::priors::{ConvolutionSpec, Downsampling};
 use pacmeta_tensor::Key;
 use pacmeta_tensor::conv::plain::{self, Decisions};
@@ -63,7 +63,7 @@ impl Case {
 
     /// The pictures from `first` to `end`.
     fn pictures(&self, first: usize, end: usize) -> Pictures<'_> {
-        Pictures { pixels: &self.pixels[first * PICTURE..end * PICTURE], labels: &LABELS[first..end] }
+        Pictures { inputs: &self.pixels[first * PICTURE..end * PICTURE], labels: &LABELS[first..end] }
     }
 
     fn gradient(&self, method: &NetworkMethod) -> (HeadTerms, Vec<f64>) {
@@ -71,11 +71,17 @@ impl Case {
     }
 
     fn try_gradient(&self, method: &NetworkMethod, key: Key) -> pacmeta::Result<(HeadTerms, Vec<f64>)> {
-        let task = PictureTask { pixels: &self.pixels, labels: &LABELS, subset: self.subset };
+        let task = NetworkTask { inputs: &self.pixels[..], labels: &LABELS, subset: self.subset };
         let mut gradient = vec![f64::NAN; self.parameters.len()];
         let mut room = NetworkRoom::new(&self.body);
-        let terms =
-            method.task_gradient(self.network(), &self.parameters, &task, key, &mut room, &mut gradient)?;
+        let terms = method.task_gradient(
+            self.network(),
+            &self.parameters,
+            &task,
+            key,
+            &mut room,
+            Derivative { parameters: &mut gradient, inputs: &mut [] },
+        )?;
         Ok((terms, gradient))
     }
 
@@ -95,7 +101,7 @@ impl Case {
         frozen: Option<&Decisions>,
     ) -> (f64, Decisions) {
         let (body, head) = parameters.split_at(self.body.0.layout().len());
-        let images: Vec<f64> = pictures.pixels.iter().map(|&byte| f64::from(byte) / 255.0).collect();
+        let images: Vec<f64> = pictures.inputs.iter().map(|&byte| f64::from(byte) / 255.0).collect();
         let pass = plain::forward(self.shape(), body, &images, Statistics::Batch, frozen).unwrap();
         let (weight, bias) = head.split_at(SPEC.classes * self.body.0.feature_count());
         let mut total = 0.0;

@@ -36,7 +36,11 @@ fn the_switch_is_read_written_and_refused_where_it_has_no_meaning() {
     assert_eq!(whole.method.adapts, Adapts::Network);
     assert_eq!(ImageConfig::parse("again.toml", &whole.to_toml(), &[]).unwrap(), whole);
     for (method, key, advice) in [
-        ("name = \"bmaml\"\nadapts = \"network\"", "`method.adapts`", "choose \"head\" or another method"),
+        (
+            "name = \"bmaml\"\nadapts = \"network\"\nsampler = \"svgd\"\nparticles = 2",
+            "`method.sampler`",
+            "take one here",
+        ),
         (
             "name = \"pacoh\"\nestimator = \"prior\"\nadapts = \"network\"",
             "`method.estimator`",
@@ -57,6 +61,7 @@ fn every_method_trains_and_scores_and_is_repeatable() {
         "name = \"pacmaml\"\nsampler = \"sgld\"\nparticles = 2\ninner_optimiser = \"gd\"",
         "name = \"pacoh\"\nsampler = \"svgd\"\nparticles = 2",
         "name = \"maml\"\nsteps = 2",
+        "name = \"bmaml\"\nsteps = 2",
         "name = \"fomaml\"\nsplit = \"disjoint\"",
         "name = \"reptile\"",
         "name = \"multi-task\"",

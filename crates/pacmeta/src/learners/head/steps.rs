@@ -212,6 +212,16 @@ impl<E: Element> Chain<E> {
         self.accumulators.clone_from(&other.accumulators);
     }
 
+    /// Adagrad's accumulators, if there are any.
+    pub(crate) fn accumulators(&self) -> &[E] {
+        &self.accumulators
+    }
+
+    /// How many numbers it holds.
+    pub(crate) fn numbers(&self) -> usize {
+        self.offsets.len() + self.accumulators.len()
+    }
+
     /// w of each particle.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[E]> {
         self.offsets.chunks_exact(self.size.max(1))

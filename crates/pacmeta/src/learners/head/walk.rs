@@ -15,6 +15,13 @@ pub(crate) struct WalkRoom<E> {
     pub(super) stein: Stein<E>,
 }
 
+impl<E> WalkRoom<E> {
+    /// How many numbers it holds, without the kernel between particles.
+    pub(crate) fn numbers(&self) -> usize {
+        self.slopes.len() + self.directions.len()
+    }
+}
+
 /// What stays the same from step to step, whatever the slopes are of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk<'a> {

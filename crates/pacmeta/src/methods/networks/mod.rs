@@ -1,24 +1,27 @@
-//! The methods of [`heads`](super::heads) on whole convolutional networks: every parameter adapts, those of the body too.
+//! The methods of [`heads`](super::heads) on networks whose body adapts too: a whole convolutional network, or the upper layers of an
+//! encoder on states that its shared layers computed once.
 //!
-//! The hypothesis is v = p + w with w on all parameters and the prior N(0, sigma^2) on each. The formulas are those of the
-//! table in [`heads`](super::heads), with derivatives in all parameters:
+//! The hypothesis is v = p + w with w on all parameters that adapt and the prior N(0, sigma^2) on each. The formulas are those of
+//! the table in [`heads`](super::heads), with derivatives in these parameters and in the inputs h, behind which there may be shared
+//! layers:
 //!
-//! | method | derivative in p |
-//! |---|---|
-//! | multi-task, FOMAML, PACOH | d L^(p + w, S), with w = 0, w after plain steps on S', w ~ Q_beta(S) |
-//! | PACMAML | d L^(p + w_a, S) + (alpha/beta) [d L^(p + w_b, S') - d L^(p + w_a, S')] |
-//! | Reptile | -w/(beta sigma^2) |
-//! | MAML | of L^(q_K(p), S), exact, through all steps |
+//! | method | derivative in p | in h |
+//! |---|---|---|
+//! | multi-task, FOMAML, PACOH | d L^(p + w, S), with w = 0, w after plain steps on S', w ~ Q_beta(S) | the same |
+//! | PACMAML | d L^(p + w_a, S) + (alpha/beta) [d L^(p + w_b, S') - d L^(p + w_a, S')] | the same |
+//! | Reptile | -w/(beta sigma^2) | d L^(p + w, S) |
+//! | MAML | of L^(q_K(p), S), exact, through all steps | the same |
+//! | BMAML | of \|chaser - leader\|^2, exact, through the chaser's steps, the leader being constant | the same |
 //!
 //! Batch norm takes the statistics of each pass: those of S' alone where a loss is on S', those of S where it is on S. So the
 //! three derivatives of PACMAML are three passes. An inner step is a forward and a backward pass of the body, where a head has one such
-//! pass for all of its steps.
+//! pass for all of its steps; no method but MAML and BMAML keeps anything of a step, so their memory does not depend on K.
 //!
-//! MAML differentiates through the steps on a tape ([`composite`](pacmeta_tensor::conv::composite)): exact, but slow and with the memory
-//! of all steps. It is meant for small networks and for checks; FOMAML is its relative of first order, at full speed. BMAML, and
-//! PACOH's estimator from draws of the prior, are refused.
+//! MAML and BMAML differentiate through the steps ([`unrolled`]): all of them on one tape, or step by step, each computed again on the
+//! way back, which needs the memory of one. BMAML has one particle here; several, and PACOH's estimator from draws of the prior, are
+//! refused.
 
-mod maml;
+mod unrolled;
 
 use pacmeta_tensor::{Element, Key};
 use serde::{Deserialize, Serialize};
@@ -27,11 +30,13 @@ use super::SubsetRule;
 use super::heads::{GibbsLearner, HeadMethodSettings, HeadTerms, PacohEstimator, largest};
 use crate::error::{Error, Result};
 use crate::learners::head::steps::{Chain, Gibbs, HeadSteps, Sampler};
-use crate::learners::head::{Walk, add_product, all_finite, sum};
-use crate::learners::network::{Body, Network, NetworkRoom, Pictures};
+use crate::learners::head::{Walk, add_difference, add_product, all_finite, squared_distance, sum};
+use crate::learners::network::{Body, Derivative, Labelled, Network, NetworkRoom};
+use unrolled::Unrolled;
+pub use unrolled::WayBack;
 
-/// Why BMAML is refused.
-pub(crate) const NO_BMAML: &str = "bmaml differentiates through its particles, which is done for heads only; choose \"head\" or another method";
+/// Why several particles of BMAML are refused.
+pub(crate) const ONE_CHASER: &str = "bmaml differentiates through its particles, of which there can be several for heads only; take one here, or let only the head adapt";
 /// Why PACOH's original estimator is refused.
 pub(crate) const NO_PRIOR_DRAWS: &str =
     "\"prior\" draws heads, not whole networks; choose \"posterior\", or let only the head adapt";
@@ -47,57 +52,71 @@ pub enum Adapts {
     Network,
 }
 
-/// The pictures of one task.
+/// The examples of one task.
 #[derive(Debug, Clone, Copy)]
-pub struct PictureTask<'a> {
-    /// Bytes in the order picture, row, column, channel.
-    pub pixels: &'a [u8],
-    /// The class of each picture.
+pub struct NetworkTask<'a, I> {
+    /// All examples: pictures, or states below the layers that adapt.
+    pub inputs: I,
+    /// The class of each.
     pub labels: &'a [usize],
-    /// m': the first pictures are S'.
+    /// m': the first examples are S'.
     pub subset: usize,
 }
 
-/// S', S, and how many pictures of S are in S'.
-#[derive(Debug, Clone, Copy)]
-struct Sets<'a> {
-    subset: Pictures<'a>,
-    judged: Pictures<'a>,
+/// S', S, and how many examples of S are in S'.
+struct Sets<'a, B: Body> {
+    subset: Labelled<'a, B::Inputs<'a>>,
+    judged: Labelled<'a, B::Inputs<'a>>,
     shared: usize,
+    /// Where the inputs of S start among those of the task, in numbers.
+    judged_start: usize,
 }
 
-impl<'a> PictureTask<'a> {
-    fn sets(&self, rule: SubsetRule) -> Result<Sets<'a>> {
-        let count = self.labels.len();
-        if self.subset == 0 || self.subset > count {
+impl<B: Body> Clone for Sets<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Body> Copy for Sets<'_, B> {}
+
+impl<'a, B: Body> Sets<'a, B> {
+    fn of(body: &B, task: &NetworkTask<'a, B::Inputs<'a>>, rule: SubsetRule) -> Result<Self> {
+        let count = task.labels.len();
+        if task.subset == 0 || task.subset > count {
             let message =
-                format!("S' has {} of {count} pictures, expected at least one and at most all", self.subset);
+                format!("S' has {} of {count} examples, expected at least one and at most all", task.subset);
             return Err(Error::input("task", message));
         }
-        let cut = self.subset * (self.pixels.len() / count);
-        let subset = Pictures { pixels: &self.pixels[..cut], labels: &self.labels[..self.subset] };
-        let all = Pictures { pixels: self.pixels, labels: self.labels };
+        let part = |range: std::ops::Range<usize>| Labelled {
+            inputs: body.part(task.inputs, range.clone()),
+            labels: &task.labels[range],
+        };
+        let subset = part(0..task.subset);
         match rule {
-            SubsetRule::Nested => Ok(Sets { subset, judged: all, shared: self.subset }),
-            SubsetRule::Disjoint if self.subset == count => Err(Error::input(
+            SubsetRule::Nested => {
+                Ok(Sets { subset, judged: part(0..count), shared: task.subset, judged_start: 0 })
+            }
+            SubsetRule::Disjoint if task.subset == count => Err(Error::input(
                 "task",
-                format!("S' has all {count} pictures, which leaves none to judge on; choose `nested`"),
+                format!("S' has all {count} examples, which leaves none to judge on; choose `nested`"),
             )),
             SubsetRule::Disjoint => {
-                let judged = Pictures { pixels: &self.pixels[cut..], labels: &self.labels[self.subset..] };
-                Ok(Sets { subset, judged, shared: 0 })
+                let judged_start = body.input_len(subset.inputs);
+                Ok(Sets { subset, judged: part(task.subset..count), shared: 0, judged_start })
             }
         }
     }
 }
 
-/// A method on whole networks.
+/// A method on networks whose body adapts too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkMethod {
     settings: HeadMethodSettings,
     name: &'static str,
     learner: GibbsLearner,
     split: SubsetRule,
+    way_back: WayBack,
 }
 
 impl NetworkMethod {
@@ -122,8 +141,11 @@ impl NetworkMethod {
                 let sampler = Sampler::Steps;
                 (GibbsLearner { inner, sigma_squared, alpha, beta, sampler }, SubsetRule::Nested)
             }
-            HeadMethodSettings::Bmaml { .. } => {
-                return Err(Error::config("adapts", NO_BMAML));
+            HeadMethodSettings::Bmaml { sampler, .. } if sampler.particles() > 1 => {
+                return Err(Error::config("sampler", ONE_CHASER));
+            }
+            HeadMethodSettings::Bmaml { inner, alpha, beta, sigma_squared, sampler, split } => {
+                (GibbsLearner { inner, sigma_squared, alpha, beta, sampler }, split)
             }
             HeadMethodSettings::Pacoh { estimator: PacohEstimator::Prior { .. }, .. } => {
                 return Err(Error::config("estimator", NO_PRIOR_DRAWS));
@@ -135,7 +157,12 @@ impl NetworkMethod {
                 (GibbsLearner { inner, sigma_squared, alpha, beta, sampler }, split)
             }
         };
-        Ok(Self { settings: settings.clone(), name, learner, split })
+        Ok(Self { settings: settings.clone(), name, learner, split, way_back: WayBack::default() })
+    }
+
+    /// The same with another way back through the steps, which matters to MAML and BMAML only.
+    pub fn with_way_back(self, way_back: WayBack) -> Self {
+        Self { way_back, ..self }
     }
 
     /// The name used in configurations.
@@ -158,29 +185,33 @@ impl NetworkMethod {
         }
     }
 
-    /// Writes the derivative of one task's objective in all parameters. Depends on nothing but its arguments: same key, same
-    /// bits.
+    /// Writes the derivative of one task's objective in all parameters and in the inputs. Depends on nothing but its arguments: same
+    /// key, same bits.
     ///
     /// # Errors
     /// When sizes do not fit, or a number is not finite any more.
-    pub fn task_gradient<B: Body>(
+    pub fn task_gradient<'a, B: Body>(
         &self,
         network: Network<'_, B>,
         parameters: &[B::Number],
-        task: &PictureTask<'_>,
+        task: &NetworkTask<'a, B::Inputs<'a>>,
         key: Key,
         room: &mut NetworkRoom<B>,
-        gradient: &mut [B::Number],
+        mut gradient: Derivative<'_, B::Number>,
     ) -> Result<HeadTerms> {
-        network.check(parameters, Pictures { pixels: task.pixels, labels: task.labels })?;
-        let sets = task.sets(self.split)?;
+        network.check(parameters, Labelled { inputs: task.inputs, labels: task.labels })?;
+        if !gradient.inputs.is_empty() && gradient.inputs.len() != network.body.input_len(task.inputs) {
+            return Err(Error::input("network", "the derivative in the inputs has another size than they"));
+        }
+        let sets = Sets::of(network.body, task, self.split)?;
         let mut chain = std::mem::take(&mut room.chain);
         let mut second = std::mem::take(&mut room.second);
         let at = Place { network, parameters };
-        let terms = self.gradient_from(at, sets, key, [&mut chain, &mut second], room, gradient);
+        let terms = self.gradient_from(at, sets, key, [&mut chain, &mut second], room, gradient.reborrow());
         (room.chain, room.second) = (chain, second);
         let terms = terms?;
-        if all_finite(gradient) && terms.objective.is_finite() && terms.risk.is_finite() {
+        let finite = terms.objective.is_finite() && terms.risk.is_finite();
+        if finite && all_finite(gradient.parameters) && all_finite(gradient.inputs) {
             Ok(terms)
         } else {
             Err(self.walk().diverged(self.learner.inner.steps))
@@ -190,49 +221,68 @@ impl NetworkMethod {
     fn gradient_from<B: Body>(
         &self,
         at: Place<'_, B>,
-        sets: Sets<'_>,
+        sets: Sets<'_, B>,
         key: Key,
         [chain, second]: [&mut Chain<B::Number>; 2],
         room: &mut NetworkRoom<B>,
-        gradient: &mut [B::Number],
+        mut gradient: Derivative<'_, B::Number>,
     ) -> Result<HeadTerms> {
-        let Sets { subset, judged, shared } = sets;
+        let Sets { subset, judged, shared, .. } = sets;
         let alpha = self.learner.alpha;
         let beta = self.learner.beta((judged.labels.len(), subset.labels.len()));
-        gradient.fill(B::Number::ZERO);
-        let adapt = |pictures, temperature, chain: &mut _, room: &mut _| {
-            at.network.adapt(
-                (self.walk(), self.target(temperature)),
-                at.parameters,
-                pictures,
-                key,
-                chain,
-                room,
-            )
+        gradient.parameters.fill(B::Number::ZERO);
+        gradient.inputs.fill(B::Number::ZERO);
+        let adapt = |examples, temperature, chain: &mut _, room: &mut _| {
+            let target = (self.walk(), self.target(temperature));
+            at.network.adapt(target, at.parameters, examples, key, chain, room)
         };
+        let through_steps = Unrolled {
+            place: at,
+            examples: subset,
+            inner: &self.learner.inner,
+            gibbs: self.target(alpha),
+            way_back: self.way_back,
+            walk: self.walk(),
+        };
+        let risk = |terms: HeadTerms| HeadTerms { objective: terms.risk, ..terms };
         match self.settings {
             HeadMethodSettings::MultiTask { ref inner } => {
                 let size = at.parameters.len();
                 chain.start(size, Sampler::Steps, inner, f64::INFINITY, key);
-                let terms = at.judge(chain, sets, 0, room, Some(&mut *gradient))?;
-                Ok(HeadTerms { objective: terms.risk, ..terms })
+                Ok(risk(at.judge(chain, sets, 0, room, Some(gradient))?))
             }
             HeadMethodSettings::Fomaml { .. } => {
                 adapt(subset, alpha, chain, room)?;
-                let terms = at.judge(chain, sets, shared, room, Some(&mut *gradient))?;
-                Ok(HeadTerms { objective: terms.risk, ..terms })
+                Ok(risk(at.judge(chain, sets, shared, room, Some(gradient))?))
             }
             HeadMethodSettings::Maml { .. } => {
-                let objective = maml::differentiate(at, sets, &self.learner.inner, chain, gradient)?;
-                Ok(HeadTerms { objective, ..at.judge(chain, sets, shared, room, None)? })
+                through_steps.differentiate(chain, room, gradient, |chain, room, adjoint| {
+                    Ok(risk(at.judge(chain, sets, shared, room, Some(adjoint))?))
+                })
+            }
+            HeadMethodSettings::Bmaml { .. } => {
+                through_steps.differentiate(chain, room, gradient, |chain, room, adjoint| {
+                    let terms = at.judge(chain, sets, shared, room, None)?;
+                    second.copy_from(chain);
+                    let target = (self.walk(), self.target(beta));
+                    let leader_key = key.named("leader");
+                    at.network.advance(target, at.parameters, judged, leader_key, second, room)?;
+                    let mut objective = 0.0;
+                    for (chaser, leader) in chain.iter().zip(second.iter()) {
+                        objective += squared_distance(chaser, leader);
+                        add_difference(adjoint.parameters, B::Number::from_f64(2.0), chaser, leader);
+                    }
+                    Ok(HeadTerms { objective, ..terms })
+                })
             }
             HeadMethodSettings::Reptile { .. } => {
                 adapt(judged, beta, chain, room)?;
-                let terms = at.judge(chain, sets, 0, room, None)?;
+                let terms = at.judge(chain, sets, 0, room, Some(gradient.reborrow()))?;
+                gradient.parameters.fill(B::Number::ZERO);
                 let pull = 1.0 / self.target(beta).sigma_squared;
                 let mut distance = 0.0;
                 for offset in chain.iter() {
-                    add_product(gradient, B::Number::from_f64(-pull), offset);
+                    add_product(gradient.parameters, B::Number::from_f64(-pull), offset);
                     distance += offset.iter().map(|w| w.to_f64() * w.to_f64()).sum::<f64>();
                 }
                 Ok(HeadTerms { objective: terms.risk + 0.5 * pull * distance, ..terms })
@@ -240,17 +290,15 @@ impl NetworkMethod {
             HeadMethodSettings::Pacmaml { .. } => {
                 let ratio = alpha / beta;
                 adapt(subset, alpha, chain, room)?;
-                let terms = at.judge(chain, sets, shared, room, Some(&mut *gradient))?;
-                at.add(chain, subset, -ratio, room, gradient)?;
+                let terms = at.judge(chain, sets, shared, room, Some(gradient.reborrow()))?;
+                at.add(chain, (subset, 0), -ratio, room, &mut gradient)?;
                 adapt(judged, beta, second, room)?;
-                let leader_risk = at.add(second, subset, ratio, room, gradient)?;
+                let leader_risk = at.add(second, (subset, 0), ratio, room, &mut gradient)?;
                 Ok(HeadTerms { objective: terms.risk + ratio * (leader_risk - terms.subset_risk), ..terms })
             }
-            HeadMethodSettings::Bmaml { .. } => Err(Error::config("adapts", NO_BMAML)),
             HeadMethodSettings::Pacoh { .. } => {
                 adapt(judged, beta, chain, room)?;
-                let terms = at.judge(chain, sets, 0, room, Some(&mut *gradient))?;
-                Ok(HeadTerms { objective: terms.risk, ..terms })
+                Ok(risk(at.judge(chain, sets, 0, room, Some(gradient))?))
             }
         }
     }
@@ -263,7 +311,7 @@ impl NetworkMethod {
         &self,
         network: Network<'_, B>,
         parameters: &[B::Number],
-        support: Pictures<'_>,
+        support: Labelled<'_, B::Inputs<'_>>,
         key: Key,
         room: &mut NetworkRoom<B>,
     ) -> Result<Vec<Vec<B::Number>>> {
@@ -300,45 +348,68 @@ impl<B: Body> Clone for Place<'_, B> {
 impl<B: Body> Copy for Place<'_, B> {}
 
 impl<B: Body> Place<'_, B> {
-    /// Adds `weight` times the derivative of the particles' mean L^; returns that mean.
+    /// Adds `weight` times the derivative of the particles' mean L^ on examples, whose inputs start at the given number of the task's;
+    /// returns that mean.
     fn add(
         &self,
         chain: &Chain<B::Number>,
-        pictures: Pictures<'_>,
+        (examples, start): (Labelled<'_, B::Inputs<'_>>, usize),
         weight: f64,
         room: &mut NetworkRoom<B>,
-        gradient: &mut [B::Number],
+        gradient: &mut Derivative<'_, B::Number>,
     ) -> Result<f64> {
         let share = 1.0 / chain.iter().len() as f64;
         let mut risk = 0.0;
-        let (mut position, mut part) = (std::mem::take(&mut room.position), std::mem::take(&mut room.part));
+        let mut position = std::mem::take(&mut room.position);
         position.resize(self.parameters.len(), B::Number::ZERO);
-        part.resize(self.parameters.len(), B::Number::ZERO);
         for offset in chain.iter() {
             sum(&mut position, self.parameters, offset);
-            risk += share * self.network.gradient(&position, pictures, share * weight, room, &mut part)?;
-            add_product(gradient, B::Number::ONE, &part);
+            risk += share * self.add_at(&position, (examples, start), share * weight, room, gradient)?;
         }
-        (room.position, room.part) = (position, part);
+        room.position = position;
         Ok(risk)
     }
 
-    /// Risks of the particles on S and S', and the accuracy of their mean prediction on the pictures of S from the `seen`-th on (on
+    /// Adds `weight` times the derivative of L^ at a position; returns L^.
+    fn add_at(
+        &self,
+        position: &[B::Number],
+        (examples, start): (Labelled<'_, B::Inputs<'_>>, usize),
+        weight: f64,
+        room: &mut NetworkRoom<B>,
+        gradient: &mut Derivative<'_, B::Number>,
+    ) -> Result<f64> {
+        let (mut part, mut input_part) =
+            (std::mem::take(&mut room.part), std::mem::take(&mut room.input_part));
+        part.resize(position.len(), B::Number::ZERO);
+        let inputs =
+            if gradient.inputs.is_empty() { 0 } else { self.network.body.input_len(examples.inputs) };
+        input_part.resize(inputs, B::Number::ZERO);
+        let derivative = Derivative { parameters: &mut part, inputs: &mut input_part };
+        let risk = self.network.gradient(position, examples, weight, room, derivative)?;
+        add_product(gradient.parameters, B::Number::ONE, &part);
+        if inputs > 0 {
+            add_product(&mut gradient.inputs[start..start + inputs], B::Number::ONE, &input_part);
+        }
+        (room.part, room.input_part) = (part, input_part);
+        Ok(risk)
+    }
+
+    /// Risks of the particles on S and S', and the accuracy of their mean prediction on the examples of S from the `seen`-th on (on
     /// all if none is left); adds the derivative of the risk on S.
     fn judge(
         &self,
         chain: &Chain<B::Number>,
-        sets: Sets<'_>,
+        sets: Sets<'_, B>,
         seen: usize,
         room: &mut NetworkRoom<B>,
-        mut gradient: Option<&mut [B::Number]>,
+        mut gradient: Option<Derivative<'_, B::Number>>,
     ) -> Result<HeadTerms> {
         let share = 1.0 / chain.iter().len() as f64;
         let (classes, count) = (self.network.classes, sets.judged.labels.len());
-        let (mut position, mut part) = (std::mem::take(&mut room.position), std::mem::take(&mut room.part));
+        let mut position = std::mem::take(&mut room.position);
         let mut probabilities = std::mem::take(&mut room.probabilities);
         position.resize(self.parameters.len(), B::Number::ZERO);
-        part.resize(self.parameters.len(), B::Number::ZERO);
         probabilities.clear();
         probabilities.resize(count * classes, B::Number::ZERO);
         let mut terms = HeadTerms::default();
@@ -346,12 +417,11 @@ impl<B: Body> Place<'_, B> {
             sum(&mut position, self.parameters, offset);
             terms.subset_risk += share * self.network.loss(&position, sets.subset, room)?;
             terms.risk += share
-                * match gradient.as_deref_mut() {
+                * match &mut gradient {
                     None => self.network.loss(&position, sets.judged, room)?,
                     Some(gradient) => {
-                        let risk = self.network.gradient(&position, sets.judged, share, room, &mut part)?;
-                        add_product(gradient, B::Number::ONE, &part);
-                        risk
+                        let judged = (sets.judged, sets.judged_start);
+                        self.add_at(&position, judged, share, room, gradient)?
                     }
                 };
             add_product(&mut probabilities, B::Number::ONE, &room.outputs.probabilities);
@@ -360,7 +430,7 @@ impl<B: Body> Place<'_, B> {
         let rows = probabilities.chunks_exact(classes).zip(sets.judged.labels).skip(seen);
         let right = rows.filter(|(row, label)| largest(row) == **label).count();
         terms.accuracy = right as f64 / (count - seen) as f64;
-        (room.position, room.part, room.probabilities) = (position, part, probabilities);
+        (room.position, room.probabilities) = (position, probabilities);
         Ok(terms)
     }
 }

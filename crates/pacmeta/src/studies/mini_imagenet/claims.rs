@@ -9,7 +9,7 @@
 use super::ModelRun;
 use super::plan::Model;
 use crate::classification::{ImageScores, mean_and_error};
-use crate::config::images::ImageMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
+use crate::config::ClassificationMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
 use crate::report::{ClaimRow, ClaimVerdict};
 use crate::studies::claims::LEVEL;
 use crate::studies::summary::student_quantile;
@@ -20,7 +20,7 @@ pub struct ImageClaim {
     /// The claim in words.
     pub statement: &'static str,
     /// The better and the worse method of each comparison.
-    pub pairs: &'static [(ImageMethodKind, ImageMethodKind)],
+    pub pairs: &'static [(ClassificationMethodKind, ClassificationMethodKind)],
     /// By how much, as a fraction.
     pub margin: f64,
 }
@@ -48,7 +48,7 @@ const CLAIMS: [ImageClaim; 5] = [
 
 /// The mean difference of two models over common test tasks.
 struct Difference {
-    pair: (ImageMethodKind, ImageMethodKind),
+    pair: (ClassificationMethodKind, ClassificationMethodKind),
     mean: f64,
     standard_error: f64,
     tasks: usize,
@@ -56,7 +56,7 @@ struct Difference {
 
 impl Difference {
     fn new(
-        pair: (ImageMethodKind, ImageMethodKind),
+        pair: (ClassificationMethodKind, ClassificationMethodKind),
         better: &ImageScores,
         worse: &ImageScores,
     ) -> Option<Self> {

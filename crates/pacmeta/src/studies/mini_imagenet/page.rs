@@ -8,7 +8,7 @@ use crate::classification::report::{
     NamedRun, curve_section, gallery_section, normalisation_note, reliability_section, score_table,
 };
 use crate::classification::{ImageRunFiles, ImageScores};
-use crate::config::images::{ImageMethodKind, Normalisation};
+use crate::config::{ClassificationMethodKind, images::Normalisation};
 use crate::error::Result;
 use crate::report::{
     Axis, Cell, ClaimRow, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
@@ -108,7 +108,7 @@ fn shown_run(runs: &[ModelRun]) -> Option<(Model, &ImageRunFiles)> {
         let scored = runs.iter().rev().filter(|run| scores_of(run).is_some());
         scored.filter_map(|run| Some((run.model, run.run.as_ref()?)))
     };
-    scored().find(|(model, _)| model.method == ImageMethodKind::Pacmaml).or_else(|| scored().next())
+    scored().find(|(model, _)| model.method == ClassificationMethodKind::Pacmaml).or_else(|| scored().next())
 }
 
 /// Where there are several sizes, a section says which one it is about.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::config::ImageConfig;
-use crate::config::images::ImageMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
+use crate::config::ClassificationMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
 use crate::config::images::SYNTHETIC;
 use crate::error::{Error, Result};
 
@@ -43,7 +43,7 @@ pub struct ImagePlan {
     /// The folder of decoded pictures, if not the user's own.
     pub cache: Option<PathBuf>,
     /// The methods.
-    pub methods: Vec<ImageMethodKind>,
+    pub methods: Vec<ClassificationMethodKind>,
     /// m_i: pictures in a training task, a multiple of 5.
     pub examples: Vec<usize>,
     /// Iterations of each model.
@@ -60,7 +60,7 @@ pub struct ImagePlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
     /// The method.
-    pub method: ImageMethodKind,
+    pub method: ClassificationMethodKind,
     /// m_i.
     pub examples: usize,
 }
@@ -75,14 +75,14 @@ impl Model {
 /// Classes of a task.
 pub(super) const WAY: usize = 5;
 /// The place of a method in tables and figures.
-pub(super) fn look(method: ImageMethodKind) -> usize {
+pub(super) fn look(method: ClassificationMethodKind) -> usize {
     METHODS.iter().position(|&other| other == method).unwrap_or(METHODS.len())
 }
 
 /// m_i in the paper.
 const EXAMPLES: [usize; 4] = [10, 20, 40, 80];
 /// The paper's methods, in its order.
-pub(super) const METHODS: [ImageMethodKind; 5] = [Fomaml, Maml, Bmaml, Pacoh, Pacmaml];
+pub(super) const METHODS: [ClassificationMethodKind; 5] = [Fomaml, Maml, Bmaml, Pacoh, Pacmaml];
 /// The paper's Table 1: test accuracy in percent, one row an m_i, one column a method.
 const PAPER: [[f64; 5]; 4] = [
     [41.8, 47.3, 29.9, 31.2, 47.8],

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::classification::ImageScores;
-use crate::config::images::ImageMethodKind;
-use crate::config::images::ImageMethodKind::{Fomaml, Maml, Pacmaml, Pacoh};
+use crate::config::ClassificationMethodKind;
+use crate::config::ClassificationMethodKind::{Fomaml, Maml, Pacmaml, Pacoh};
 use crate::report::ClaimVerdict;
 
 fn plan() -> ImagePlan {
@@ -28,7 +28,7 @@ fn the_papers_plan_has_its_twenty_models_and_their_hyper_parameters() {
 }
 
 /// A scored run whose accuracies are a wave around `mean`.
-fn scored(plan: &ImagePlan, method: ImageMethodKind, mean: f64, shift: f64) -> ModelRun {
+fn scored(plan: &ImagePlan, method: ClassificationMethodKind, mean: f64, shift: f64) -> ModelRun {
     let per_task: Vec<f64> = (0..100).map(|task| mean + 0.05 * (f64::from(task) + shift).sin()).collect();
     let model = Model { method, examples: 10 };
     let scores = ImageScores { per_task, ..ImageScores::of(&[]) };

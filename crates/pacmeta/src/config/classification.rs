@@ -1,15 +1,15 @@
-//! `[method]` of image classification: what is minimised, and how the head or the network adapts.
+//! `[method]` of classification, of pictures and of texts: what is minimised, and how the head or the network adapts. Keys are the same;
+//! defaults are those of the paper's experiments on each.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::ImageDataConfig;
-use crate::config::section::{Domain, Entry, Section, integer, name_of};
+use super::section::{Domain, Entry, Section, integer, name_of};
 use crate::error::Result;
 use crate::learners::head::steps::{HeadSteps, InnerOptimiser, Sampler};
 use crate::methods::SubsetRule;
 use crate::methods::heads::{HeadMethodSettings, PacohEstimator};
-use crate::methods::networks::{Adapts, NO_BMAML, NO_PRIOR_DRAWS};
+use crate::methods::networks::{Adapts, NO_PRIOR_DRAWS, ONE_CHASER};
 
 pub(super) const KEYS: &[&str] = &[
     "name",
@@ -31,7 +31,7 @@ pub(super) const KEYS: &[&str] = &[
 /// A method for networks that adapt, or whose head does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ImageMethodKind {
+pub enum ClassificationMethodKind {
     /// PACMAML.
     Pacmaml,
     /// PACOH.
@@ -48,9 +48,9 @@ pub enum ImageMethodKind {
     MultiTask,
 }
 
-use ImageMethodKind::{Bmaml, Fomaml, Maml, MultiTask, Pacmaml, Pacoh, Reptile};
+use ClassificationMethodKind::{Bmaml, Fomaml, Maml, MultiTask, Pacmaml, Pacoh, Reptile};
 
-impl ImageMethodKind {
+impl ClassificationMethodKind {
     /// All methods.
     pub const ALL: [Self; 7] = [Pacmaml, Pacoh, Bmaml, Maml, Fomaml, Reptile, MultiTask];
     const NAMES: [&'static str; 7] = ["pacmaml", "pacoh", "bmaml", "maml", "fomaml", "reptile", "multi-task"];
@@ -120,13 +120,13 @@ pub enum EstimatorKind {
 /// | key of `[method]` | methods | default | purpose | range |
 /// |---|---|---|---|---|
 /// | `name` | all | `"pacmaml"` | the method | `"pacmaml"`, `"pacoh"`, `"bmaml"`, `"maml"`, `"fomaml"`, `"reptile"`, `"multi-task"` |
-/// | `adapts` | all but bmaml | `"head"` | what the inner steps move: the head on features computed once, or every parameter, see below | `"head"`, `"network"` |
-/// | `steps` | all | 6 | K, the inner steps | 0 to 10000 |
-/// | `rate` | all | pacmaml 0.03, pacoh 0.01, bmaml 0.003, else 0.1 | the rate of the inner steps; the paper takes smaller ones for larger tasks | above 0 |
-/// | `inner_optimiser` | all | `"adagrad"` for pacmaml, pacoh, bmaml, else `"gd"` | the precondition of the inner steps | `"gd"`, `"adagrad"` |
+/// | `adapts` | all, on pictures | `"head"` | what the inner steps move: the head on features computed once, or every parameter, see below | `"head"`, `"network"` |
+/// | `steps` | all | 6; texts 50 | K, the inner steps | 0 to 10000 |
+/// | `rate` | all | pacmaml 0.03, pacoh 0.01, bmaml 0.003, else 0.1; texts 0.001 | the rate of the inner steps; the paper takes smaller ones for larger tasks | above 0 |
+/// | `inner_optimiser` | all | `"adagrad"` for pacmaml, pacoh, bmaml and on texts, else `"gd"` | the precondition of the inner steps | `"gd"`, `"adagrad"` |
 /// | `accumulator_start` | with adagrad | 0.1 | where Adagrad's accumulator starts | above 0 |
-/// | `sigma_squared` | pacmaml, pacoh, bmaml, reptile | 1 | variance of the prior around what adapts | above 0 |
-/// | `alpha` | pacmaml, pacoh, bmaml, reptile | pacoh 10, else 1 | temperature on S', and at test | above 0 |
+/// | `sigma_squared` | pacmaml, pacoh, bmaml, reptile | 1; texts 0.0004 | variance of the prior around what adapts | above 0 |
+/// | `alpha` | pacmaml, pacoh, bmaml, reptile | pacoh 10, else 1; texts: bmaml 1000, else 10000 | temperature on S', and at test | above 0 |
 /// | `beta` | pacmaml, pacoh, bmaml, reptile | alpha m / m' | temperature on S | above 0 |
 /// | `sampler` | pacmaml, pacoh, bmaml | `"steps"` | how the Gibbs posterior is approximated. Particles of svgd and sgld start at draws from the prior, where a few small steps leave them: take a small `sigma_squared` with a large `alpha`. sgld needs `inner_optimiser = "gd"`, bmaml cannot have it | `"steps"`, `"svgd"`, `"sgld"` |
 /// | `particles` | with svgd or sgld | 5 | samples of the posterior | 1 to 1000 |
@@ -140,9 +140,9 @@ pub enum EstimatorKind {
 /// small networks and for checks (the paper's network with six steps takes 2.3 GB a task and some fifteen times the time of fomaml,
 /// its relative of first order). The estimator `"prior"` is refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ImageMethodConfig {
+pub struct ClassificationMethodConfig {
     /// The method.
-    pub kind: ImageMethodKind,
+    pub kind: ClassificationMethodKind,
     /// What adapts.
     pub adapts: Adapts,
     /// K.
@@ -171,21 +171,68 @@ pub struct ImageMethodConfig {
     pub split: SubsetRule,
 }
 
+/// What a method takes where the file says nothing.
+pub(super) struct MethodDefaults {
+    pub(super) steps: usize,
+    pub(super) rate: fn(ClassificationMethodKind) -> f64,
+    pub(super) inner_optimiser: fn(ClassificationMethodKind) -> InnerOptimiser,
+    pub(super) sigma_squared: f64,
+    pub(super) alpha: fn(ClassificationMethodKind) -> f64,
+    /// The key of `[data]` that says how many examples a task has.
+    pub(super) examples_key: &'static str,
+}
+
+impl MethodDefaults {
+    /// Those of the paper's image experiments at m_i = 10.
+    pub(super) const IMAGES: Self = Self {
+        steps: 6,
+        rate: |kind| match kind {
+            Pacmaml => 0.03,
+            Pacoh => 0.01,
+            Bmaml => 0.003,
+            _ => 0.1,
+        },
+        inner_optimiser: |kind| match kind.is_bayesian() {
+            true => InnerOptimiser::Adagrad,
+            false => InnerOptimiser::Gd,
+        },
+        sigma_squared: 1.0,
+        alpha: |kind| if kind == Pacoh { 10.0 } else { 1.0 },
+        examples_key: "shots",
+    };
+    /// Those of the paper's text experiments.
+    pub(super) const TEXT: Self = Self {
+        steps: 50,
+        rate: |_| 0.001,
+        inner_optimiser: |_| InnerOptimiser::Adagrad,
+        sigma_squared: 0.0004,
+        alpha: |kind| if kind == Bmaml { 1e3 } else { 1e4 },
+        examples_key: "examples",
+    };
+}
+
+/// Whether S' leaves examples of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SubsetSize {
+    Part,
+    Whole,
+}
+
 /// The methods that use a key; all those that are not listed.
-fn users(key: &str) -> &'static [ImageMethodKind] {
+fn users(key: &str) -> &'static [ClassificationMethodKind] {
     match key {
         "sampler" | "particles" => &[Pacmaml, Pacoh, Bmaml],
         "sigma_squared" | "alpha" | "beta" => &[Pacmaml, Pacoh, Bmaml, Reptile],
         "estimator" | "samples" => &[Pacoh],
         "split" => &[Pacmaml, Bmaml, Maml, Fomaml],
-        _ => &ImageMethodKind::ALL,
+        _ => &ClassificationMethodKind::ALL,
     }
 }
 
-impl ImageMethodConfig {
-    pub(super) fn read(section: Section<'_>, data: &ImageDataConfig) -> Result<Self> {
-        let kind = section.choice("name", &ImageMethodKind::NAMES)?.unwrap_or(Pacmaml);
-        for key in KEYS {
+impl ClassificationMethodConfig {
+    pub(super) fn read(section: Section<'_>, defaults: &MethodDefaults, subset: SubsetSize) -> Result<Self> {
+        let kind = section.choice("name", &ClassificationMethodKind::NAMES)?.unwrap_or(Pacmaml);
+        for key in KEYS.iter().copied().filter(|key| section.knows(key)) {
             if !users(key).contains(&kind) {
                 let names: Vec<_> = users(key).iter().map(|kind| kind.name()).collect();
                 let why = format!(
@@ -196,29 +243,26 @@ impl ImageMethodConfig {
                 section.refuse(&[key], &why)?;
             }
         }
-        let inner_optimiser = if kind.is_bayesian() { InnerOptimiser::Adagrad } else { InnerOptimiser::Gd };
+        let inner_optimiser = (defaults.inner_optimiser)(kind);
         let inner_optimiser =
             section.choice("inner_optimiser", &["gd", "adagrad"])?.unwrap_or(inner_optimiser);
         if inner_optimiser == InnerOptimiser::Gd {
             section.refuse(&["accumulator_start"], "only the inner optimiser adagrad has one; remove it")?;
         }
-        let rate = match kind {
-            Pacmaml => 0.03,
-            Pacoh => 0.01,
-            Bmaml => 0.003,
-            _ => 0.1,
-        };
         let positive =
             |key, default| -> Result<f64> { Ok(section.number(key, Domain::Positive)?.unwrap_or(default)) };
         let config = Self {
             kind,
-            adapts: section.choice("adapts", &["head", "network"])?.unwrap_or_default(),
-            steps: section.count("steps", 0..=10_000)?.unwrap_or(6),
-            rate: positive("rate", rate)?,
+            adapts: match section.knows("adapts") {
+                true => section.choice("adapts", &["head", "network"])?.unwrap_or_default(),
+                false => Adapts::Head,
+            },
+            steps: section.count("steps", 0..=10_000)?.unwrap_or(defaults.steps),
+            rate: positive("rate", (defaults.rate)(kind))?,
             inner_optimiser,
             accumulator_start: positive("accumulator_start", 0.1)?,
-            sigma_squared: positive("sigma_squared", 1.0)?,
-            alpha: positive("alpha", if kind == Pacoh { 10.0 } else { 1.0 })?,
+            sigma_squared: positive("sigma_squared", defaults.sigma_squared)?,
+            alpha: positive("alpha", (defaults.alpha)(kind))?,
             beta: section.number("beta", Domain::Positive)?,
             sampler: section.choice("sampler", &["steps", "svgd", "sgld"])?.unwrap_or(SamplerKind::Steps),
             particles: section.count("particles", 1..=1000)?.unwrap_or(5),
@@ -246,15 +290,17 @@ impl ImageMethodConfig {
             message.map_or(Ok(()), |message| Err(section.error("sampler", message)))?;
         }
         match (config.adapts, kind, config.estimator) {
-            (Adapts::Network, Bmaml, _) => return Err(section.error("adapts", NO_BMAML)),
+            (Adapts::Network, Bmaml, _) if config.sampler != SamplerKind::Steps && config.particles > 1 => {
+                return Err(section.error("sampler", ONE_CHASER));
+            }
             (Adapts::Network, Pacoh, EstimatorKind::Prior) => {
                 return Err(section.error("estimator", NO_PRIOR_DRAWS));
             }
             _ => {}
         }
-        if config.split == SubsetRule::Disjoint && data.support == data.shots {
+        if config.split == SubsetRule::Disjoint && subset == SubsetSize::Whole {
             let message =
-                "\"disjoint\" judges on pictures outside S', and `data.support` = `data.shots` leaves none";
+                format!("\"disjoint\" judges on examples outside S', and `data.support` = `data.{}` leaves none", defaults.examples_key);
             return Err(section.error("split", message));
         }
         Ok(config)

@@ -1,0 +1,419 @@
+//! Configurations of text classification: `data.environment = "text"`.
+
+use std::path::PathBuf;
+
+use pacmeta_tensor::encoder::Pooling;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::classification::{self, ClassificationMethodConfig, MethodDefaults, SubsetSize};
+use super::section::{Domain, Entry, Section, integer, name_of};
+use super::training::whole;
+use crate::environments::text::TaskSampling;
+use crate::error::Result;
+use crate::methods::networks::WayBack;
+
+const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
+const DATA_KEYS: &[&str] = &[
+    "environment",
+    "path",
+    "tasks",
+    "held_out",
+    "length",
+    "examples",
+    "support",
+    "sampling",
+    "smlmt",
+    "smlmt_words",
+];
+const PRIOR_KEYS: &[&str] = &["model", "pooling", "threshold", "head"];
+const TRAINING_KEYS: &[&str] = &[
+    "iterations",
+    "batch",
+    "rate",
+    "clip",
+    "dropout",
+    "hyper_prior",
+    "log_every",
+    "checkpoint_every",
+    "validate_every",
+    "validation_draws",
+];
+const EVALUATION_KEYS: &[&str] = &["shots", "draws", "queries", "steps", "rate"];
+/// The `data.path` and `prior.model` of generated sentences and of a small encoder with random weights.
+pub const SYNTHETIC: &str = "synthetic";
+const MOST: u64 = 1_000_000_000_000;
+
+/// A checked configuration of text classification.
+///
+/// | key | default | purpose | range |
+/// |---|---|---|---|
+/// | `seed` | 0 | of everything random | 0 to 2^63 - 1 |
+///
+/// and the sections `[data]` ([`TextDataConfig`]), `[prior]` ([`TextPriorConfig`]), `[method]` ([`ClassificationMethodConfig`], without
+/// `adapts`, with `way_back`), `[training]` ([`TextTrainingConfig`]), `[evaluation]` ([`TextEvaluationConfig`]).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TextConfig {
+    /// The seed of everything random.
+    pub seed: u64,
+    /// Where sentences come from, and what a task is.
+    pub data: TextDataConfig,
+    /// The encoder, and what of it adapts.
+    pub prior: TextPriorConfig,
+    /// The method.
+    pub method: ClassificationMethodConfig,
+    /// How MAML and BMAML go back through their steps.
+    pub way_back: WayBack,
+    /// The loop.
+    pub training: TextTrainingConfig,
+    /// How the result is scored.
+    pub evaluation: TextEvaluationConfig,
+}
+
+/// Sentences and tasks.
+///
+/// | key of `[data]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `environment` | needed | says that tasks are made of sentences | `"text"` |
+/// | `path` | needed | a folder with one `.jsonl` or `.jsonl.gz` file a task, or `"synthetic"`: generated sentences | |
+/// | `tasks` | all of the folder | the tasks to use, by name | a list of names |
+/// | `held_out` | a fifth of the tasks, at least one where there are three | tasks that are not learned from: each is a new task to be scored on | a list of names |
+/// | `length` | 128 | tokens of an example; longer ones are cut | 8 to 4096 |
+/// | `examples` | 64 | m: examples of a training task | 2 to 100000 |
+/// | `support` | 32 | m': those of them that the base learner sees, S' | 1 to 100000 |
+/// | `sampling` | `"uniform"` | how often a task is drawn | `"uniform"`, `"square-root"` |
+/// | `smlmt` | 0 | how often a training task is made from sentences without labels instead: which of some words was masked | at least 0, below 1 |
+/// | `smlmt_words` | 3 | the words of such a task | 2 to 20 |
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextDataConfig {
+    /// A folder, or [`SYNTHETIC`].
+    pub path: PathBuf,
+    /// The tasks that are used; all if there are none.
+    pub tasks: Vec<String>,
+    /// The tasks that are held out, where they are named.
+    pub held_out: Vec<String>,
+    /// Tokens of an example.
+    pub length: usize,
+    /// m.
+    pub examples: usize,
+    /// m'.
+    pub support: usize,
+    /// How often a task is drawn.
+    pub sampling: TaskSampling,
+    /// The part of tasks that are made from masked words.
+    pub smlmt: f64,
+    /// The words of such a task.
+    pub smlmt_words: usize,
+}
+
+impl TextDataConfig {
+    /// Whether the sentences are generated.
+    pub fn is_synthetic(&self) -> bool {
+        self.path.as_os_str() == SYNTHETIC
+    }
+}
+
+/// The encoder, and what of it adapts.
+///
+/// | key of `[prior]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `model` | needed | a folder with `config.json`, `model.safetensors` and `tokenizer.json` or `vocab.txt`, or `"synthetic"`: a small encoder with random weights | |
+/// | `pooling` | what the model was made for | how the states of a text become its features | `"first"`, `"mean"`, `"pooler"` |
+/// | `threshold` | all layers | v: layers up to it are shared, those above adapt with the head | 0 to the number of layers |
+/// | `head` | `"learned"` | where the head of a training task starts: at weights of its own that are learned, at zero, or at weights made from the support by a small network | `"learned"`, `"zero"`, `"generated"` |
+///
+/// The head of a new task starts at zero, or is made from its support.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextPriorConfig {
+    /// A folder, or [`SYNTHETIC`].
+    pub model: PathBuf,
+    /// How states become features, where it is said.
+    pub pooling: Option<Pooling>,
+    /// v, where it is said.
+    pub threshold: Option<usize>,
+    /// Where heads start.
+    pub head: TextHead,
+}
+
+/// Where the head of a task starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum TextHead {
+    /// At weights of the task's own, which are learned.
+    #[default]
+    Learned,
+    /// At zero.
+    Zero,
+    /// At weights that a small network makes from the support (LEOPARD).
+    Generated,
+}
+
+/// The loop.
+///
+/// | key of `[training]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `iterations` | 1000 | steps of the optimiser | 1 to 10^12 |
+/// | `batch` | 1 | tasks drawn for each step | 1 to 10000 |
+/// | `rate` | 0.00001 | the learning rate of Adam | above 0 |
+/// | `clip` | 1 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
+/// | `dropout` | 0 | dropout in the shared layers | at least 0, below 1 |
+/// | `hyper_prior` | 0 | xi / sigma0^2, the weight of the hyper-prior term, a pull towards the pretrained weights | at least 0 |
+/// | `log_every` | 10 | iterations between two lines of metrics | 1 to 10^12 |
+/// | `checkpoint_every` | 500 | iterations between two checkpoints | 1 to 10^12 |
+/// | `validate_every` | 250 | iterations between two validations on the held-out tasks | 1 to 10^12 |
+/// | `validation_draws` | 2 | draws of a held-out task for a validation; 0 validates never | 0 to 1000 |
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TextTrainingConfig {
+    /// Steps of the optimiser.
+    pub iterations: u64,
+    /// Tasks in a batch.
+    pub batch: usize,
+    /// The learning rate.
+    pub rate: f64,
+    /// The norm that a longer gradient is cut to; 0 cuts nothing.
+    pub clip: f64,
+    /// Dropout in the shared layers.
+    pub dropout: f64,
+    /// xi / sigma0^2.
+    pub hyper_prior: f64,
+    /// Iterations between two lines of metrics.
+    pub log_every: u64,
+    /// Iterations between two checkpoints.
+    pub checkpoint_every: u64,
+    /// Iterations between two validations.
+    pub validate_every: u64,
+    /// Draws of each held-out task for a validation.
+    pub validation_draws: usize,
+}
+
+/// How the result is scored: each held-out task is a new one, of which a few examples of each class are seen.
+///
+/// | key of `[evaluation]` | default | purpose | range |
+/// |---|---|---|---|
+/// | `shots` | `[4, 8, 16]` | k: examples of each class that are adapted to | 1 to 10000 each |
+/// | `draws` | 10 | draws of these examples | 1 to 10000 |
+/// | `queries` | 500 | the most other examples that are scored | 1 to 1000000 |
+/// | `steps` | 200 | steps of Adam that adapt to a new task | 0 to 100000 |
+/// | `rate` | 0.001 | their learning rate | above 0 |
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextEvaluationConfig {
+    /// k.
+    pub shots: Vec<usize>,
+    /// Draws of each k.
+    pub draws: usize,
+    /// The most examples of a task that are scored.
+    pub queries: usize,
+    /// Steps of Adam.
+    pub steps: usize,
+    /// Their learning rate.
+    pub rate: f64,
+}
+
+impl TextConfig {
+    pub(crate) fn from_table(table: &Table) -> Result<Self> {
+        const METHOD_KEYS: &[&str] = &[
+            "name",
+            "steps",
+            "rate",
+            "inner_optimiser",
+            "accumulator_start",
+            "sigma_squared",
+            "alpha",
+            "beta",
+            "sampler",
+            "particles",
+            "estimator",
+            "samples",
+            "split",
+            "way_back",
+        ];
+        let top = Section::root(table, TOP)?;
+        let data = read_data(Section::open(table, "data", DATA_KEYS)?)?;
+        let prior = read_prior(Section::open(table, "prior", PRIOR_KEYS)?)?;
+        let method = Section::open(table, "method", METHOD_KEYS)?;
+        let subset = if data.support == data.examples { SubsetSize::Whole } else { SubsetSize::Part };
+        Ok(Self {
+            seed: top.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(0),
+            method: ClassificationMethodConfig::read(method, &MethodDefaults::TEXT, subset)?,
+            way_back: method.choice("way_back", &["tape", "recompute"])?.unwrap_or_default(),
+            training: read_training(Section::open(table, "training", TRAINING_KEYS)?)?,
+            evaluation: read_evaluation(Section::open(table, "evaluation", EVALUATION_KEYS)?)?,
+            data,
+            prior,
+        })
+    }
+
+    fn sections(&self) -> Vec<(&'static str, Vec<Entry>)> {
+        let (data, prior, training, evaluation) = (&self.data, &self.prior, &self.training, &self.evaluation);
+        let path = |path: &PathBuf| Value::String(path.display().to_string());
+        let names = |list: &[String]| Value::Array(list.iter().cloned().map(Value::String).collect());
+        let mut of_data = vec![("environment", Value::from("text")), ("path", path(&data.path))];
+        for (key, list) in [("tasks", &data.tasks), ("held_out", &data.held_out)] {
+            of_data.extend((!list.is_empty()).then(|| (key, names(list))));
+        }
+        of_data.extend([
+            ("length", integer(data.length)),
+            ("examples", integer(data.examples)),
+            ("support", integer(data.support)),
+            ("sampling", name_of(&data.sampling)),
+            ("smlmt", Value::Float(data.smlmt)),
+            ("smlmt_words", integer(data.smlmt_words)),
+        ]);
+        let mut of_prior = vec![("model", path(&prior.model))];
+        of_prior.extend(prior.pooling.map(|pooling| ("pooling", name_of(&pooling))));
+        of_prior.extend(prior.threshold.map(|threshold| ("threshold", integer(threshold))));
+        of_prior.push(("head", name_of(&prior.head)));
+        let mut of_method = self.method.entries();
+        of_method.push(("way_back", name_of(&self.way_back)));
+        vec![
+            ("data", of_data),
+            ("prior", of_prior),
+            ("method", of_method),
+            (
+                "training",
+                vec![
+                    ("iterations", whole(training.iterations)),
+                    ("batch", integer(training.batch)),
+                    ("rate", Value::Float(training.rate)),
+                    ("clip", Value::Float(training.clip)),
+                    ("dropout", Value::Float(training.dropout)),
+                    ("hyper_prior", Value::Float(training.hyper_prior)),
+                    ("log_every", whole(training.log_every)),
+                    ("checkpoint_every", whole(training.checkpoint_every)),
+                    ("validate_every", whole(training.validate_every)),
+                    ("validation_draws", integer(training.validation_draws)),
+                ],
+            ),
+            (
+                "evaluation",
+                vec![
+                    ("shots", Value::Array(evaluation.shots.iter().map(|&k| integer(k)).collect())),
+                    ("draws", integer(evaluation.draws)),
+                    ("queries", integer(evaluation.queries)),
+                    ("steps", integer(evaluation.steps)),
+                    ("rate", Value::Float(evaluation.rate)),
+                ],
+            ),
+        ]
+    }
+
+    /// The configuration with every key, in a fixed order. Reading it gives the same again.
+    pub fn to_toml(&self) -> String {
+        super::write_toml(self.seed, self.sections())
+    }
+}
+
+fn read_data(section: Section<'_>) -> Result<TextDataConfig> {
+    let Some(path) = section.text("path")? else {
+        let message = "is missing: expected a folder with one .jsonl file a task, or \"synthetic\" for generated sentences";
+        return Err(section.error("path", message));
+    };
+    let data = TextDataConfig {
+        path: PathBuf::from(path),
+        tasks: section.texts("tasks")?.unwrap_or_default(),
+        held_out: section.texts("held_out")?.unwrap_or_default(),
+        length: section.count("length", 8..=4096)?.unwrap_or(128),
+        examples: section.count("examples", 2..=100_000)?.unwrap_or(64),
+        support: section.count("support", 1..=100_000)?.unwrap_or(32),
+        sampling: section.choice("sampling", &["uniform", "square-root"])?.unwrap_or_default(),
+        smlmt: part(section, "smlmt")?,
+        smlmt_words: section.count("smlmt_words", 2..=20)?.unwrap_or(3),
+    };
+    if data.support > data.examples {
+        let message = format!(
+            "{} examples cannot be chosen from {}: `data.support` is at most `data.examples`",
+            data.support, data.examples
+        );
+        return Err(section.error("support", message));
+    }
+    Ok(data)
+}
+
+/// A number from 0, below 1.
+fn part(section: Section<'_>, key: &'static str) -> Result<f64> {
+    match section.number(key, Domain::NonNegative)?.unwrap_or(0.0) {
+        part if part < 1.0 => Ok(part),
+        part => Err(section.error(key, format!("expected a number from 0 and below 1, found {part}"))),
+    }
+}
+
+fn read_prior(section: Section<'_>) -> Result<TextPriorConfig> {
+    let Some(model) = section.text("model")? else {
+        let message = "is missing: expected the folder of a BERT-like model (config.json, model.safetensors, tokenizer.json), or \
+                       \"synthetic\" for a small one with random weights";
+        return Err(section.error("model", message));
+    };
+    Ok(TextPriorConfig {
+        model: PathBuf::from(model),
+        pooling: section.choice("pooling", &["first", "mean", "pooler"])?,
+        threshold: section.count("threshold", 0..=1000)?,
+        head: section.choice("head", &["learned", "zero", "generated"])?.unwrap_or_default(),
+    })
+}
+
+fn read_training(section: Section<'_>) -> Result<TextTrainingConfig> {
+    let every = |key, default| -> Result<u64> { Ok(section.whole(key, 1..=MOST)?.unwrap_or(default)) };
+    Ok(TextTrainingConfig {
+        iterations: every("iterations", 1000)?,
+        batch: section.count("batch", 1..=10_000)?.unwrap_or(1),
+        rate: section.number("rate", Domain::Positive)?.unwrap_or(1e-5),
+        clip: section.number("clip", Domain::NonNegative)?.unwrap_or(1.0),
+        dropout: part(section, "dropout")?,
+        hyper_prior: section.number("hyper_prior", Domain::NonNegative)?.unwrap_or(0.0),
+        log_every: every("log_every", 10)?,
+        checkpoint_every: every("checkpoint_every", 500)?,
+        validate_every: every("validate_every", 250)?,
+        validation_draws: section.count("validation_draws", 0..=1000)?.unwrap_or(2),
+    })
+}
+
+fn read_evaluation(section: Section<'_>) -> Result<TextEvaluationConfig> {
+    Ok(TextEvaluationConfig {
+        shots: section.counts("shots", 1..=10_000)?.unwrap_or_else(|| vec![4, 8, 16]),
+        draws: section.count("draws", 1..=10_000)?.unwrap_or(10),
+        queries: section.count("queries", 1..=1_000_000)?.unwrap_or(500),
+        steps: section.count("steps", 0..=100_000)?.unwrap_or(200),
+        rate: section.number("rate", Domain::Positive)?.unwrap_or(1e-3),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ClassificationMethodKind;
+    use super::*;
+
+    const LEAST: &str = "[data]\nenvironment = \"text\"\npath = \"p\"\n[prior]\nmodel = \"m\"\n";
+
+    #[test]
+    fn what_is_written_reads_as_the_same() {
+        for kind in ClassificationMethodKind::ALL {
+            let text = format!("seed = 3\n{LEAST}threshold = 2\npooling = \"first\"\n[method]\nname = \"{}\"\n", kind.name());
+            let config = TextConfig::parse("a.toml", &text, &[]).unwrap();
+            assert_eq!((config.method.kind, config.method.steps, config.method.sigma_squared), (kind, 50, 4e-4));
+            assert_eq!(TextConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+        }
+        let named = LEAST.replace("path", "tasks = [\"a\", \"b\"]\nheld_out = [\"b\"]\nsmlmt = 0.5\npath");
+        let config = TextConfig::parse("a.toml", &named, &[]).unwrap();
+        assert_eq!(TextConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+    }
+
+    #[test]
+    fn mistakes_name_their_key() {
+        let with = |section: &str, line: &str| LEAST.replace(section, &format!("{section}\n{line}"));
+        for (text, key) in [
+            ("[data]\nenvironment = \"text\"\n[prior]\nmodel = \"m\"".to_owned(), "data.path"),
+            ("[data]\nenvironment = \"text\"\npath = \"p\"".to_owned(), "prior.model"),
+            (with("[data]", "support = 65"), "data.support"),
+            (with("[data]", "smlmt = 1.0"), "data.smlmt"),
+            (with("[prior]", "pooling = \"max\""), "prior.pooling"),
+            (with("[prior]", "layers = 2"), "prior.layers"),
+            (format!("{LEAST}[method]\nadapts = \"network\""), "method.adapts"),
+            (format!("{LEAST}[evaluation]\nshots = []"), "evaluation.shots"),
+            (with("[data]", "support = 64") + "[method]\nsplit = \"disjoint\"", "method.split"),
+        ] {
+            let error = TextConfig::parse("a.toml", &text, &[]).unwrap_err().to_string();
+            assert!(error.contains(key), "{text}: {error}");
+        }
+    }
+}
