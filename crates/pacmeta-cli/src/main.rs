@@ -5,7 +5,7 @@
 
 mod arguments;
 mod commands;
-mod image_progress;
+mod classification_progress;
 mod interrupt;
 mod output;
 mod progress;

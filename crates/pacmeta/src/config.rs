@@ -133,7 +133,7 @@ impl Config {
 
     fn from_table(table: &Table) -> Result<Self> {
         if any::is_of_classification(table) {
-            let message = "pictures are for `pacmeta train` and `pacmeta reproduce mini-imagenet`; this command is for regression";
+            let message = "pictures and texts are for `pacmeta train` and for studies of their own; this command is for regression";
             return Err(Error::config("data.environment", message));
         }
         let top = Section::root(table, TOP)?;

@@ -18,6 +18,8 @@ pub mod report;
 pub mod standardisation;
 pub mod studies;
 pub mod task;
+#[cfg(feature = "text")]
+pub mod text;
 pub mod training;
 
 pub use error::{Error, Result};

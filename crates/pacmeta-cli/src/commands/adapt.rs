@@ -9,7 +9,7 @@ use pacmeta::environments::table::{
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 
-use super::adapt_images;
+use super::{adapt_images, adapt_text};
 use super::inputs::{check_output, read_model, task_column_of};
 use crate::arguments::{Adapt, OutputFormat};
 use crate::output::print_bytes;
@@ -17,6 +17,9 @@ use crate::output::print_bytes;
 pub(crate) fn run(arguments: &Adapt) -> Result<()> {
     if let Some(model) = adapt_images::model_of(&arguments.run)? {
         return adapt_images::run(model, arguments);
+    }
+    if let Some(model) = adapt_text::model_of(&arguments.run)? {
+        return adapt_text::run(&model, arguments);
     }
     if arguments.normalisation.is_some() {
         return Err(Error::input("option `--normalisation`", "is for pictures; this run is of tables"));

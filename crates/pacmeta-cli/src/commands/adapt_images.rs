@@ -8,16 +8,13 @@ use pacmeta::environments::images::{
     Channels, ImageOptions, ImageSet, PictureShape, RootPictures, open_images,
 };
 use pacmeta::training::checkpoint::Checkpoint;
-use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;
-use serde_json::json;
 
-use super::adapt::extension;
+use super::adapt_classes::{ClassTable, write_classes};
 use super::inputs::check_output;
-use crate::arguments::{Adapt, OutputFormat};
-use crate::output::{print_bytes, remark};
-use pacmeta::environments::table::Format;
+use crate::arguments::Adapt;
+use crate::output::remark;
 
 /// The model of a run or checkpoint file, if it is one of pictures.
 pub(super) fn model_of(run: &Path) -> Result<Option<ImageModel>> {
@@ -89,25 +86,14 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
     }
     tell_accuracy(&names, &queries, &folders, &probabilities);
 
-    let format = match (arguments.format, arguments.json, arguments.output.as_deref().and_then(extension)) {
-        (Some(OutputFormat::Json), ..) | (None, true, _) | (None, false, Some(Format::Json)) => Format::Json,
-        _ => Format::Csv,
-    };
-    let rows: Vec<Row<'_>> = queries
+    let pictures: Vec<String> = queries
         .classes()
         .iter()
         .flat_map(|class| &class.pictures)
-        .zip(&probabilities)
-        .map(|(&picture, probabilities)| Row { picture: queries.picture_name(picture), probabilities })
+        .map(|&picture| queries.picture_name(picture).to_owned())
         .collect();
-    let text = match format {
-        Format::Json => as_json(&names, &rows),
-        _ => as_csv(&names, &rows)?,
-    };
-    match &arguments.output {
-        Some(output) => write_atomically(output, &text),
-        None => print_bytes(&text),
-    }
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    write_classes(arguments, &ClassTable { noun: "picture", items: &pictures, names: &names, probabilities: &probabilities })
 }
 
 fn open(path: &Path, shape: PictureShape, root_pictures: RootPictures) -> Result<ImageSet> {
@@ -137,46 +123,4 @@ fn tell_accuracy(names: &[&str], queries: &ImageSet, folders: &[usize], probabil
         let right = rows.filter(|(folder, row)| most_probable(row) == truth[**folder]).count();
         remark(&format!("{right} of {} pictures are classified as their folders say", folders.len()));
     }
-}
-
-struct Row<'a> {
-    picture: &'a str,
-    probabilities: &'a [f32],
-}
-
-fn as_json(names: &[&str], rows: &[Row<'_>]) -> Vec<u8> {
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            let probabilities: serde_json::Map<_, _> = names
-                .iter()
-                .zip(row.probabilities)
-                .map(|(name, probability)| ((*name).to_owned(), json!(probability)))
-                .collect();
-            let predicted = most_probable(row.probabilities);
-            json!({
-                "picture": row.picture,
-                "class": names[predicted],
-                "probability": row.probabilities[predicted],
-                "probabilities": probabilities,
-            })
-        })
-        .collect();
-    format!("{:#}\n", json!({ "predictions": rows })).into_bytes()
-}
-
-fn as_csv(names: &[&str], rows: &[Row<'_>]) -> Result<Vec<u8>> {
-    let failed = |error: csv::Error| Error::input("the predictions", error.to_string());
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let columns = names.iter().map(|name| format!("p({name})"));
-    let header = ["picture", "class", "probability"].map(str::to_owned).into_iter().chain(columns);
-    writer.write_record(header).map_err(failed)?;
-    for row in rows {
-        let predicted = most_probable(row.probabilities);
-        let front =
-            [row.picture.to_owned(), names[predicted].to_owned(), row.probabilities[predicted].to_string()];
-        let all = front.into_iter().chain(row.probabilities.iter().map(f32::to_string));
-        writer.write_record(all).map_err(failed)?;
-    }
-    writer.into_inner().map_err(|error| Error::input("the predictions", error.to_string()))
 }

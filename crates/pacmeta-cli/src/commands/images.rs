@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 
 use super::train::COMMAND_FILE;
 use crate::arguments::Train;
-use crate::image_progress::ImageProgress;
+use crate::classification_progress::ClassificationProgress;
 use crate::output::{command_line, print, print_json, remark};
 use crate::progress::Verbosity;
 
 pub(super) fn train(config: ImageConfig, arguments: &Train, out: &Path) -> Result<()> {
     let verbosity = if arguments.quiet { Verbosity::Quiet } else { Verbosity::Normal };
     let start = Instant::now();
-    let mut progress = ImageProgress::new(out, verbosity, &MultiProgress::new());
+    let mut progress = ClassificationProgress::new(out, verbosity, &MultiProgress::new());
     let (experiment, notes) = ImageExperiment::prepare(config, &mut progress)?;
     notes.iter().for_each(|note| progress.say(note));
     let ScoredRun { outcome, scores } = train_in(&experiment, out, &mut progress)?;
@@ -55,7 +55,7 @@ pub(super) fn train(config: ImageConfig, arguments: &Train, out: &Path) -> Resul
 pub(super) fn train_in(
     experiment: &ImageExperiment,
     out: &Path,
-    progress: &mut ImageProgress,
+    progress: &mut ClassificationProgress,
 ) -> Result<ScoredRun> {
     let run = experiment.train_and_score_in(out, progress);
     progress.finish();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::images::train_in;
 use super::scores::wrapped;
 use crate::arguments::{PresetName, Reproduce};
-use crate::image_progress::ImageProgress;
+use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, command_line, print, print_json};
 use crate::progress::Verbosity;
 use crate::table::Table;
@@ -87,7 +87,7 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
     let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
     let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
-    let mut progress = ImageProgress::new(out, verbosity, &bars);
+    let mut progress = ClassificationProgress::new(out, verbosity, &bars);
     // Pictures that cannot be used are refused before anything is written.
     let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
     notes.iter().for_each(|note| progress.say(note));
@@ -96,7 +96,7 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for model in models {
         let run = out.join(model.folder());
-        let mut progress = ImageProgress::new(&run, verbosity, &bars);
+        let mut progress = ClassificationProgress::new(&run, verbosity, &bars);
         let scored = pictures
             .with_config(plan.config(model)?)
             .and_then(|experiment| train_in(&experiment, &run, &mut progress));

@@ -1,7 +1,9 @@
 //! One file a command.
 
 pub(crate) mod adapt;
+mod adapt_classes;
 mod adapt_images;
+mod adapt_text;
 pub(crate) mod bench;
 pub(crate) mod bound;
 mod bound_table;
@@ -16,5 +18,6 @@ pub(crate) mod reproduce;
 mod scores;
 mod study;
 pub(crate) mod sweep;
+mod text;
 mod theorem;
 pub(crate) mod train;

@@ -13,6 +13,7 @@ use crate::output::{print, print_json};
 pub(crate) fn run(arguments: &Report) -> Result<()> {
     if report_of_study(&arguments.run, arguments.json)?
         || super::images::report_of_run(&arguments.run, arguments.json)?
+        || super::text::report_of_run(&arguments.run, arguments.json)?
     {
         return Ok(());
     }

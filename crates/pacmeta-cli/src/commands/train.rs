@@ -30,6 +30,7 @@ pub(crate) fn run(arguments: &Train) -> Result<()> {
     match config {
         AnyConfig::Regression(config) => regression(*config, arguments, &out),
         AnyConfig::Images(config) => super::images::train(*config, arguments, &out),
+        AnyConfig::Text(config) => super::text::train(*config, arguments, &out),
         _ => Err(Error::input(arguments.config.display(), "is for another version of pacmeta")),
     }
 }

@@ -6,7 +6,7 @@ use pacmeta_tensor::encoder::Pooling;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::classification::{self, ClassificationMethodConfig, MethodDefaults, SubsetSize};
+use super::classification::{ClassificationMethodConfig, MethodDefaults, SubsetSize};
 use super::section::{Domain, Entry, Section, integer, name_of};
 use super::training::whole;
 use crate::environments::text::TaskSampling;

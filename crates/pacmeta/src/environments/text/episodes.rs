@@ -89,11 +89,11 @@ impl EpisodeSampler {
     /// Refuses sizes that make no sense.
     ///
     /// # Errors
-    /// When S' is empty or leaves nothing of S.
+    /// When S' is empty or larger than S.
     pub fn check(&self) -> Result<()> {
-        if self.subset == 0 || self.subset >= self.examples {
+        if self.subset == 0 || self.subset > self.examples {
             let message = format!(
-                "S' has {} of {}; expected at least 1 and fewer than all: change `data.subset` or `data.examples`",
+                "S' has {} of {}; expected at least 1 and at most all: change `data.support` or `data.examples`",
                 self.subset,
                 counted(self.examples, "example")
             );
@@ -102,17 +102,17 @@ impl EpisodeSampler {
         Ok(())
     }
 
-    /// Refuses a task from which no episode can be drawn. A task of fewer than m examples will do as long as some are left
-    /// beside S'.
+    /// Refuses a task from which no episode can be drawn. A task of fewer than m examples will do as long as
+    /// there are m'.
     ///
     /// # Errors
-    /// When the task has no more than m' examples to learn from.
+    /// When the task has fewer than m' examples to learn from.
     pub fn check_task(&self, task: &TextTask) -> Result<()> {
         self.check()?;
         let count = task.train.len();
-        if count <= self.subset {
+        if count < self.subset {
             let message = format!(
-                "has {} to learn from, and S' alone takes {}; lower `data.subset` (and `data.examples`), or add examples",
+                "has {} to learn from, and S' alone takes {}; lower `data.support` (and `data.examples`), or add examples",
                 counted(count, "example"),
                 self.subset
             );

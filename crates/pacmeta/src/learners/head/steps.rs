@@ -172,6 +172,11 @@ impl<E: Element> Chain<E> {
         chain
     }
 
+    /// Particles after some steps.
+    pub(crate) fn on_its_way(size: usize, offsets: Vec<E>, accumulators: Vec<E>) -> Self {
+        Self { size, offsets, accumulators }
+    }
+
     /// One particle at 0, or several at draws from the prior.
     pub fn start(&mut self, size: usize, sampler: Sampler, inner: &HeadSteps, sigma_squared: f64, key: Key) {
         match sampler.particles() {

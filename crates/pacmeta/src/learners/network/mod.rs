@@ -1,12 +1,15 @@
 //! A network whose body adapts too, not only its head: its loss, the derivative in all parameters, and inner steps.
 //!
 //! The parameters are those of the body, then those of the head ([`learners::head`](crate::learners::head)). A body is whatever turns
-//! inputs into features with a hand-written way back ([`Body`]): a whole convolutional network on pictures ([`convolution`]).
+//! inputs into features with a hand-written way back ([`Body`]): a whole convolutional network on pictures ([`convolution`]), or the upper
+//! layers of an encoder on states of the lower ones ([`encoder`]).
 //! The steps are those of [`head::steps`](crate::learners::head::steps): only what they are slopes of differs.
 
 pub mod convolution;
+pub mod encoder;
 
 pub use convolution::{Pictures, PlainBody};
+pub use encoder::UpperLayers;
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What is seen of image classification while it goes on: bars on a terminal, a few lines elsewhere.
+//! What is seen of classification, of pictures and of texts, while it goes on: bars on a terminal, a few lines elsewhere.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use pacmeta::classification::{ImageObserver, ImageScores, ImageTerms};
 use pacmeta::environments::images;
+use pacmeta::text::{TextObserver, TextTerms};
 
 use crate::interrupt::{self, InLoop};
 use crate::output::{remark, warn};
@@ -16,7 +17,7 @@ use crate::progress::Verbosity;
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// Shows a run on standard error, and stops it on Ctrl-C.
-pub(crate) struct ImageProgress {
+pub(crate) struct ClassificationProgress {
     name: String,
     verbosity: Verbosity,
     bars: MultiProgress,
@@ -27,7 +28,7 @@ pub(crate) struct ImageProgress {
     accuracy: Option<f64>,
 }
 
-impl ImageProgress {
+impl ClassificationProgress {
     /// Progress of the run in `folder`, its bar among `bars`.
     pub(crate) fn new(folder: &Path, verbosity: Verbosity, bars: &MultiProgress) -> Self {
         Self {
@@ -68,7 +69,7 @@ impl ImageProgress {
     }
 }
 
-impl images::Progress for ImageProgress {
+impl images::Progress for ClassificationProgress {
     fn decoded(&mut self, done: usize, total: usize) {
         self.in_loop.get_or_insert_with(InLoop::enter);
         if self.decoding.is_none() {
@@ -92,12 +93,8 @@ impl images::Progress for ImageProgress {
     }
 }
 
-impl ImageObserver for ImageProgress {
-    fn warning(&mut self, message: &str) {
-        self.bars.suspend(|| warn(message));
-    }
-
-    fn begin(&mut self, done: u64, total: u64) {
+impl ClassificationProgress {
+    fn starts(&mut self, done: u64, total: u64) {
         self.in_loop.get_or_insert_with(InLoop::enter);
         if done > 0 {
             self.say(&format!("{}: continues after iteration {done} of {total}", self.name));
@@ -112,31 +109,57 @@ impl ImageObserver for ImageProgress {
         }
     }
 
-    fn iteration(&mut self, iteration: u64, _: u64, terms: &ImageTerms) {
+    fn goes_on(&mut self, iteration: u64, loss: f64) {
         if !self.bar.is_hidden() && self.shown.elapsed() >= REFRESH {
             self.shown = Instant::now();
             let validation = self
                 .accuracy
                 .map_or(String::new(), |accuracy| format!(", validation accuracy {:.1} %", 100.0 * accuracy));
-            self.bar.set_message(format!("loss {:.3}{validation}", terms.risk));
+            self.bar.set_message(format!("loss {loss:.3}{validation}"));
             self.bar.set_position(iteration);
         }
     }
 
-    fn validated(&mut self, iteration: u64, scores: &ImageScores) {
-        self.accuracy = Some(scores.accuracy);
+    fn has_validated(&mut self, iteration: u64, accuracy: f64) {
+        self.accuracy = Some(accuracy);
         if !self.draws() {
             self.say(&format!(
                 "{}: iteration {iteration}, validation accuracy {:.1} %",
                 self.name,
-                100.0 * scores.accuracy
+                100.0 * accuracy
             ));
         }
     }
 
-    fn scoring(&mut self, tasks: usize) {
+    fn scores(&mut self, what: &str) {
         self.bar.finish_and_clear();
-        self.say(&format!("{}: scoring {tasks} test tasks", self.name));
+        self.say(&format!("{}: scoring {what}", self.name));
+    }
+
+    fn warns(&mut self, message: &str) {
+        self.bars.suspend(|| warn(message));
+    }
+}
+
+impl ImageObserver for ClassificationProgress {
+    fn warning(&mut self, message: &str) {
+        self.warns(message);
+    }
+
+    fn begin(&mut self, done: u64, total: u64) {
+        self.starts(done, total);
+    }
+
+    fn iteration(&mut self, iteration: u64, _: u64, terms: &ImageTerms) {
+        self.goes_on(iteration, terms.risk);
+    }
+
+    fn validated(&mut self, iteration: u64, scores: &ImageScores) {
+        self.has_validated(iteration, scores.accuracy);
+    }
+
+    fn scoring(&mut self, tasks: usize) {
+        self.scores(&format!("{tasks} test tasks"));
     }
 
     fn stop(&self) -> bool {
@@ -144,7 +167,33 @@ impl ImageObserver for ImageProgress {
     }
 }
 
-impl Drop for ImageProgress {
+impl TextObserver for ClassificationProgress {
+    fn warning(&mut self, message: &str) {
+        self.warns(message);
+    }
+
+    fn begin(&mut self, done: u64, total: u64) {
+        self.starts(done, total);
+    }
+
+    fn iteration(&mut self, iteration: u64, _: u64, terms: &TextTerms) {
+        self.goes_on(iteration, terms.risk);
+    }
+
+    fn validated(&mut self, iteration: u64, accuracy: f64) {
+        self.has_validated(iteration, accuracy);
+    }
+
+    fn scoring(&mut self, tasks: usize) {
+        self.scores(&format!("{tasks} new tasks"));
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+impl Drop for ClassificationProgress {
     fn drop(&mut self) {
         self.finish();
     }

@@ -1,0 +1,70 @@
+//! Predicted classes as CSV or JSON, for pictures and for texts.
+
+use pacmeta::environments::table::Format;
+use pacmeta::text::evaluation::most_probable;
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use serde_json::json;
+
+use super::adapt::extension;
+use crate::arguments::{Adapt, OutputFormat};
+use crate::output::print_bytes;
+
+/// What was classified as what.
+pub(super) struct ClassTable<'a> {
+    /// What an item is called.
+    pub(super) noun: &'static str,
+    pub(super) items: &'a [String],
+    /// The classes.
+    pub(super) names: &'a [String],
+    /// For each item, the probability of each class.
+    pub(super) probabilities: &'a [Vec<f32>],
+}
+
+/// Writes a table where and how the command asks for it.
+pub(super) fn write_classes(arguments: &Adapt, table: &ClassTable<'_>) -> Result<()> {
+    let format = match (arguments.format, arguments.json, arguments.output.as_deref().and_then(extension)) {
+        (Some(OutputFormat::Json), ..) | (None, true, _) | (None, false, Some(Format::Json)) => Format::Json,
+        _ => Format::Csv,
+    };
+    let text = match format {
+        Format::Json => table.as_json(),
+        _ => table.as_csv()?,
+    };
+    match &arguments.output {
+        Some(output) => write_atomically(output, &text),
+        None => print_bytes(&text),
+    }
+}
+
+impl ClassTable<'_> {
+    fn as_json(&self) -> Vec<u8> {
+        let row = |(item, row): (&String, &Vec<f32>)| {
+            let probabilities: serde_json::Map<_, _> =
+                self.names.iter().zip(row).map(|(name, value)| (name.clone(), json!(value))).collect();
+            let predicted = most_probable(row);
+            json!({
+                (self.noun): item,
+                "class": self.names[predicted],
+                "probability": row[predicted],
+                "probabilities": probabilities,
+            })
+        };
+        let rows: Vec<_> = self.items.iter().zip(self.probabilities).map(row).collect();
+        format!("{:#}\n", json!({ "predictions": rows })).into_bytes()
+    }
+
+    fn as_csv(&self) -> Result<Vec<u8>> {
+        let failed = |error: csv::Error| Error::input("the predictions", error.to_string());
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let columns = self.names.iter().map(|name| format!("p({name})"));
+        let header = [self.noun, "class", "probability"].map(str::to_owned).into_iter().chain(columns);
+        writer.write_record(header).map_err(failed)?;
+        for (item, row) in self.items.iter().zip(self.probabilities) {
+            let predicted = most_probable(row);
+            let front = [item.clone(), self.names[predicted].clone(), row[predicted].to_string()];
+            writer.write_record(front.into_iter().chain(row.iter().map(f32::to_string))).map_err(failed)?;
+        }
+        writer.into_inner().map_err(|error| Error::input("the predictions", error.to_string()))
+    }
+}

@@ -1,0 +1,103 @@
+//! `pacmeta adapt` on texts.
+
+use std::path::Path;
+
+use pacmeta::environments::text::{Sentences, read_queries, read_texts};
+use pacmeta::text::TextModel;
+use pacmeta::text::evaluation::most_probable;
+use pacmeta::text::model::LabelledSentences;
+use pacmeta::training::checkpoint::Checkpoint;
+use pacmeta::{Error, Result};
+
+use super::adapt_classes::{ClassTable, write_classes};
+use super::inputs::check_output;
+use crate::arguments::Adapt;
+use crate::output::{remark, warn};
+
+/// The model of a run, if it is one of texts.
+pub(super) fn model_of(run: &Path) -> Result<Option<TextModel>> {
+    let file = if run.is_dir() { run.join("prior.safetensors") } else { run.to_path_buf() };
+    if !file.is_file() || file.extension().is_none_or(|ending| ending != "safetensors") {
+        return Ok(None); // the caller knows what to say
+    }
+    if !TextModel::is_in(&Checkpoint::read(&file)?) {
+        return Ok(None);
+    }
+    match file.parent() {
+        Some(folder) => TextModel::read(folder).map(Some),
+        None => Err(Error::input(file.display(), "expected a file in the folder of a run, beside `tokeniser`")),
+    }
+}
+
+pub(super) fn run(model: &TextModel, arguments: &Adapt) -> Result<()> {
+    let useless = [
+        ("--task", arguments.task.is_some()),
+        ("--task-column", arguments.task_column.is_some()),
+        ("--temperature", arguments.temperature.is_some()),
+        ("--normalisation", arguments.normalisation.is_some()),
+    ];
+    if let Some((option, _)) = useless.into_iter().find(|(_, given)| *given) {
+        let message = "is not for texts; this run is of texts, which need --support and --query only";
+        return Err(Error::input(format!("option `{option}`"), message));
+    }
+    let Some(query) = &arguments.query else {
+        return Err(Error::input("option `--query`", "expected a .jsonl file of sentences to classify"));
+    };
+    if let Some(output) = &arguments.output {
+        check_output(output, [&*arguments.support, query, &*arguments.run])?;
+    }
+    let texts = read_texts(&arguments.support)?;
+    let queries = read_queries(query)?;
+    let examples = texts.train.iter().chain(&texts.dev);
+    let (sentences, labels): (Vec<Sentences>, Vec<usize>) =
+        examples.map(|text| (text.sentences.clone(), text.label)).unzip();
+    for (path, paired, others) in [(query, texts.is_paired(), &queries.sentences)] {
+        if let Some(place) = others.iter().position(|other| other.second.is_some() != paired) {
+            let line = queries.lines[place];
+            let message = match paired {
+                true => "has no `sentence2`, which the support has",
+                false => "has a `sentence2`, which the support does not have",
+            };
+            return Err(Error::input_at(path.display(), format!("line {line}"), message));
+        }
+    }
+    let support = LabelledSentences { sentences: &sentences, labels: &labels, classes: texts.classes.len() };
+    let unknown: Vec<(usize, &String)> = queries
+        .labels
+        .iter()
+        .zip(&queries.lines)
+        .filter_map(|(label, &line)| label.as_ref().filter(|label| !texts.classes.contains(label)).map(|l| (line, l)))
+        .collect();
+    if let Some((line, label)) = unknown.first() {
+        let message = format!(
+            "has the label `{label}`, which no example of the support has (they have {}); leave labels out where they are unknown",
+            texts.classes.join(", ")
+        );
+        return Err(Error::input_at(query.display(), format!("line {line}"), message));
+    }
+    let classified = model.classify(support, &queries.sentences)?;
+    for (path, cut) in [&arguments.support, query].into_iter().zip(classified.truncated) {
+        if cut > 0 {
+            warn(&format!("{}: {cut} examples are longer than the encoder was trained for and were cut", path.display()));
+        }
+    }
+    tell_accuracy(&texts.classes, &queries.labels, &classified.probabilities);
+    let items: Vec<String> = queries.sentences.iter().map(|sentences| sentences.first.clone()).collect();
+    let table = ClassTable {
+        noun: "sentence1",
+        items: &items,
+        names: &texts.classes,
+        probabilities: &classified.probabilities,
+    };
+    write_classes(arguments, &table)
+}
+
+/// Where the queries have labels, how many are right.
+fn tell_accuracy(classes: &[String], labels: &[Option<String>], probabilities: &[Vec<f32>]) {
+    let known: Vec<(&String, &Vec<f32>)> =
+        labels.iter().zip(probabilities).filter_map(|(label, row)| Some((label.as_ref()?, row))).collect();
+    if !known.is_empty() {
+        let right = known.iter().filter(|(label, row)| classes[most_probable(row)] == **label).count();
+        remark(&format!("{right} of {} labelled queries are classified as their labels say", known.len()));
+    }
+}

@@ -1,0 +1,278 @@
+//! Scores on new tasks: for each number of shots k and each draw of k examples a class, adapt and classify the task's other examples.
+
+use std::collections::BTreeMap;
+
+use pacmeta_tensor::Key;
+use pacmeta_tensor::encoder::EncoderRoom;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::adaptation::{Encoded, FewShot, FineTuning};
+use crate::environments::text::{TextTask, TokenSet};
+use crate::error::{Error, Result};
+use crate::studies::summary::student_quantile;
+
+/// The smallest probability that counts in a log-likelihood: f32's distance from certainty.
+const LEAST_PROBABILITY: f64 = f32::EPSILON as f64 / 2.0;
+
+/// A task that was not learned from.
+#[derive(Debug, Clone)]
+pub struct NewTask {
+    /// Its name.
+    pub name: String,
+    /// Its classes.
+    pub classes: Vec<String>,
+    /// Supports by k and draw.
+    pub supports: BTreeMap<(usize, usize), TokenSet>,
+    /// What is scored.
+    pub queries: TokenSet,
+}
+
+impl NewTask {
+    /// Draws supports from a task's training examples. Queries are its `dev` examples, or those that no support uses.
+    ///
+    /// # Errors
+    /// When a class has too few examples, or none is left to be scored.
+    pub fn drawn(task: &TextTask, shots: &[usize], draws: usize, most_queries: usize, key: Key) -> Result<Self> {
+        let refuse = |message: String| Err(Error::input(format!("task `{}`", task.name), message));
+        let most = shots.iter().copied().max().unwrap_or(0);
+        let mut members = vec![Vec::new(); task.classes.len()];
+        for (place, &label) in task.train.labels.iter().enumerate() {
+            members[label].push(place);
+        }
+        let own_queries = task.dev.is_empty();
+        for (class, places) in members.iter().enumerate() {
+            let needed = if own_queries { most + 1 } else { most };
+            if places.len() < needed {
+                return refuse(format!(
+                    "class `{}` has {} examples, and {needed} are needed for {most} shots; lower `evaluation.shots`, or add examples",
+                    task.classes[class],
+                    places.len()
+                ));
+            }
+        }
+        let key = key.named(&task.name);
+        // Without examples of their own to score, the last ones of each class stay outside all supports.
+        let queries = match own_queries {
+            false => limited(&task.dev, most_queries, key.named("queries")),
+            true => {
+                let mut kept = Vec::new();
+                for (class, places) in members.iter_mut().enumerate() {
+                    key.named("order").index(class as u64).generator().shuffle(places);
+                    let share = (places.len() - most).min(most_queries.div_ceil(task.classes.len()));
+                    kept.extend(places.split_off(places.len() - share));
+                }
+                task.train.select(&kept)
+            }
+        };
+        let mut supports = BTreeMap::new();
+        for draw in 0..draws {
+            let mut orders = members.clone();
+            for (class, places) in orders.iter_mut().enumerate() {
+                key.named("draw").index(draw as u64).index(class as u64).generator().shuffle(places);
+            }
+            for &shots in shots {
+                let chosen: Vec<usize> = orders.iter().flat_map(|places| places[..shots].iter().copied()).collect();
+                supports.insert((shots, draw), task.train.select(&chosen));
+            }
+        }
+        Ok(Self { name: task.name.clone(), classes: task.classes.clone(), supports, queries })
+    }
+}
+
+/// At most so many sequences of a set, drawn by a key.
+fn limited(set: &TokenSet, most: usize, key: Key) -> TokenSet {
+    if set.len() <= most {
+        return set.clone();
+    }
+    let mut chosen = key.generator().subset(set.len(), most);
+    chosen.sort_unstable();
+    set.select(&chosen)
+}
+
+/// One adaptation, scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DrawScore {
+    /// The task.
+    pub task: String,
+    /// k.
+    pub shots: usize,
+    /// The draw.
+    pub draw: usize,
+    /// The part of the queries that is classified rightly.
+    pub accuracy: f64,
+    /// The mean log-probability of the right class.
+    pub log_likelihood: f64,
+    /// The mean probability of the predicted class: more than the accuracy is overconfident.
+    pub confidence: f64,
+    /// The number of queries.
+    pub queries: usize,
+}
+
+/// A mean over draws.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShotScores {
+    /// The mean accuracy.
+    pub accuracy: f64,
+    /// Its standard error (absent for a single draw).
+    pub standard_error: Option<f64>,
+    /// The mean log-likelihood.
+    pub log_likelihood: f64,
+    /// The number of draws.
+    pub draws: usize,
+}
+
+/// The scores of a model: every draw of every task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct TextScores {
+    /// In the order of tasks, shots and draws.
+    pub draws: Vec<DrawScore>,
+}
+
+impl TextScores {
+    /// Adapts to every support of the tasks and scores their queries; `stop` is asked between tasks.
+    ///
+    /// # Errors
+    /// When a number is not finite, or when stopped.
+    pub fn of(
+        model: &FewShot<'_>,
+        tasks: &[NewTask],
+        tuning: FineTuning,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self> {
+        let mut room = EncoderRoom::new();
+        let mut draws = Vec::new();
+        for task in tasks {
+            draws.extend(score_task(model, task, tuning, &mut room, stop)?);
+        }
+        Ok(Self { draws })
+    }
+
+    /// The names of the tasks, in their order.
+    pub fn tasks(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for draw in &self.draws {
+            if !names.contains(&draw.task.as_str()) {
+                names.push(&draw.task);
+            }
+        }
+        names
+    }
+
+    /// All k, from few to many.
+    pub fn shots(&self) -> Vec<usize> {
+        let mut shots: Vec<usize> = self.draws.iter().map(|draw| draw.shots).collect();
+        shots.sort_unstable();
+        shots.dedup();
+        shots
+    }
+
+    /// The mean over the draws of a task, if there are any.
+    pub fn of_task(&self, task: &str, shots: usize) -> Option<ShotScores> {
+        let of = |score: fn(&DrawScore) -> f64| -> Vec<f64> {
+            self.draws.iter().filter(|draw| draw.task == task && draw.shots == shots).map(score).collect()
+        };
+        let accuracies = of(|draw| draw.accuracy);
+        if accuracies.is_empty() {
+            return None;
+        }
+        let (accuracy, standard_error) = mean_and_error(&accuracies);
+        let (log_likelihood, _) = mean_and_error(&of(|draw| draw.log_likelihood));
+        Some(ShotScores { accuracy, standard_error, log_likelihood, draws: accuracies.len() })
+    }
+
+    /// The mean over tasks of their means over draws. The standard error is that over draws, the tasks being given: the root of the
+    /// summed squares of the tasks' standard errors, divided by their number.
+    pub fn average(&self, tasks: &[&str], shots: usize) -> Option<ShotScores> {
+        let of_tasks: Vec<ShotScores> = tasks.iter().filter_map(|task| self.of_task(task, shots)).collect();
+        if of_tasks.is_empty() {
+            return None;
+        }
+        let count = of_tasks.len() as f64;
+        let mean = |score: fn(&ShotScores) -> f64| of_tasks.iter().map(score).sum::<f64>() / count;
+        let squares: Option<f64> = of_tasks.iter().map(|scores| scores.standard_error.map(|e| e * e)).sum();
+        Some(ShotScores {
+            accuracy: mean(|scores| scores.accuracy),
+            standard_error: squares.map(|squares| squares.sqrt() / count),
+            log_likelihood: mean(|scores| scores.log_likelihood),
+            draws: of_tasks.iter().map(|scores| scores.draws).min().unwrap_or(0),
+        })
+    }
+
+    /// The mean over tasks and shots of (our accuracy - the other's), with its standard error over matched draws, and the p-value of
+    /// the one-sided test that it is above 0 (Student's t on the draws' means over tasks).
+    pub fn advantage(&self, other: &Self, shots: usize) -> Option<(f64, f64)> {
+        let mut by_draw: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for ours in self.draws.iter().filter(|draw| draw.shots == shots) {
+            let theirs = other
+                .draws
+                .iter()
+                .find(|draw| draw.task == ours.task && draw.shots == shots && draw.draw == ours.draw)?;
+            by_draw.entry(ours.draw).or_default().push(ours.accuracy - theirs.accuracy);
+        }
+        let most = by_draw.values().map(Vec::len).max()?;
+        // Draws that some task lacks would compare other tasks.
+        let means: Vec<f64> = by_draw
+            .values()
+            .filter(|differences| differences.len() == most)
+            .map(|differences| differences.iter().sum::<f64>() / differences.len() as f64)
+            .collect();
+        let (mean, error) = mean_and_error(&means);
+        let half = student_quantile(0.975, (means.len().max(2) - 1) as f64) * error?;
+        Some((mean, half))
+    }
+}
+
+fn score_task(
+    model: &FewShot<'_>,
+    task: &NewTask,
+    tuning: FineTuning,
+    room: &mut EncoderRoom<f32>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<DrawScore>> {
+    let queries = model.encode(&task.queries, room)?;
+    let mut supports = Vec::with_capacity(task.supports.len());
+    for (&(shots, draw), tokens) in &task.supports {
+        supports.push((shots, draw, model.encode(tokens, room)?, &tokens.labels));
+    }
+    let one = |(shots, draw, support, labels): &(usize, usize, Encoded, &Vec<usize>)| {
+        if stop() {
+            return Err(Error::ScoringInterrupted);
+        }
+        let adapted = model.adapt(support, labels, task.classes.len(), tuning)?;
+        let probabilities = model.predict(&adapted, &queries)?;
+        let rows = probabilities.chunks_exact(task.classes.len());
+        let (mut right, mut likelihood, mut confidence) = (0, 0.0, 0.0);
+        for (row, &label) in rows.zip(&task.queries.labels) {
+            let predicted = most_probable(row);
+            right += usize::from(predicted == label);
+            confidence += f64::from(row[predicted]);
+            likelihood += f64::from(row[label]).max(LEAST_PROBABILITY).ln();
+        }
+        let count = task.queries.len().max(1) as f64;
+        Ok(DrawScore {
+            task: task.name.clone(),
+            shots: *shots,
+            draw: *draw,
+            accuracy: right as f64 / count,
+            log_likelihood: likelihood / count,
+            confidence: confidence / count,
+            queries: task.queries.len(),
+        })
+    };
+    supports.par_iter().map(one).collect()
+}
+
+/// The class of the largest probability; the first one of several.
+pub fn most_probable(probabilities: &[f32]) -> usize {
+    (0..probabilities.len())
+        .fold(0, |best, class| if probabilities[class] > probabilities[best] { class } else { best })
+}
+
+/// The mean, and its standard error where there are at least two values.
+pub(crate) fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
+}

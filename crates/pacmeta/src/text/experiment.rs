@@ -1,0 +1,476 @@
+//! A run of text classification: tasks and model of a configuration, training in a folder, scores on held-out tasks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pacmeta_tensor::{Key, Parameters};
+use serde_json::json;
+
+use super::adaptation::{FewShot, FineTuning};
+use super::evaluation::{NewTask, TextScores};
+use super::memory;
+use super::model::{TOKENISER, TextModel};
+use super::prior::{TextHeads, TextPrior};
+use super::trainer::{TextTerms, TextTrainer, round};
+use crate::config::TextConfig;
+use crate::config::text::TextHead;
+use crate::environments::text::smlmt::{Smlmt, SmlmtOptions, sentences_of};
+use crate::environments::text::{
+    EpisodeSource, LabelledTexts, Mixture, TaskPool, TextTask, Tokeniser, glue, read_folder, synthetic,
+};
+use crate::error::{Error, Result};
+use crate::priors::pretrained::{self, Pretrained};
+use crate::training::files::{read_bounded, write_atomically};
+use crate::training::metrics::read_metrics;
+use crate::training::run_directory::{DATA, RunDirectory, Start};
+
+/// Tasks and examples of each in a generated environment.
+const GENERATED: [usize; 3] = [12, 200, 100];
+/// The fewest and most sentences of a masked word.
+const MASKED: [usize; 2] = [20, 500];
+/// Files that a tokeniser may have.
+const TOKENISER_FILES: [&str; 3] = ["tokenizer.json", "vocab.txt", "tokenizer_config.json"];
+/// The largest such file.
+const MOST_BYTES: u64 = 1 << 28;
+
+/// Watches a run, and may stop it.
+pub trait TextObserver: Send + Sync {
+    /// Something that the user should know.
+    fn warning(&mut self, message: &str);
+
+    /// The loop begins after `done` of `total` iterations.
+    fn begin(&mut self, done: u64, total: u64);
+
+    /// An iteration is done.
+    fn iteration(&mut self, iteration: u64, total: u64, terms: &TextTerms);
+
+    /// A validation is done: the mean accuracy over held-out tasks.
+    fn validated(&mut self, iteration: u64, accuracy: f64);
+
+    /// So many new tasks are being scored.
+    fn scoring(&mut self, tasks: usize);
+
+    /// Whether to stop now.
+    fn stop(&self) -> bool;
+}
+
+/// An observer that says nothing and never stops.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quiet;
+
+impl TextObserver for Quiet {
+    fn warning(&mut self, _: &str) {}
+    fn begin(&mut self, _: u64, _: u64) {}
+    fn iteration(&mut self, _: u64, _: u64, _: &TextTerms) {}
+    fn validated(&mut self, _: u64, _: f64) {}
+    fn scoring(&mut self, _: usize) {}
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// What a run left.
+#[derive(Debug, Clone)]
+pub struct TextOutcome {
+    /// The model.
+    pub model: TextModel,
+    /// Iterations made by this call; 0 if the run was finished already.
+    pub iterations: u64,
+}
+
+/// What several runs may share: the encoder that they start from, and the tasks that they learn from.
+#[derive(Clone)]
+pub struct TextMaterial {
+    /// The encoder and its tokeniser.
+    pub pretrained: Arc<Pretrained>,
+    /// The tokeniser's files, to be kept with a model.
+    tokeniser_files: Arc<Vec<(String, Vec<u8>)>>,
+    /// The tasks with their sentences.
+    pub tasks: Arc<Vec<LabelledTexts>>,
+}
+
+/// A configuration with its tasks and its encoder, ready to be trained.
+pub struct TextExperiment {
+    config: TextConfig,
+    material: TextMaterial,
+    prior: TextPrior,
+    observed: Vec<TextTask>,
+    held_out: Vec<TextTask>,
+    source: Box<dyn EpisodeSource>,
+}
+
+impl TextMaterial {
+    /// Opens the model and the tasks of a configuration. Paths are made absolute, seen from the current folder, so that a run can be
+    /// read from another one.
+    ///
+    /// # Errors
+    /// When a file is missing or does not hold what it should.
+    pub fn open(config: &mut TextConfig) -> Result<Self> {
+        let synthetic_model = config.prior.model.as_os_str() == crate::config::text::SYNTHETIC;
+        let absolute = |path: &mut std::path::PathBuf| -> Result<()> {
+            *path = std::path::absolute(&*path).map_err(|source| Error::io("find", &*path, source))?;
+            Ok(())
+        };
+        let (pretrained, tokeniser_files) = if synthetic_model {
+            let limit = config.data.length.min(synthetic::shape().positions);
+            let vocabulary = synthetic::words().join("\n").into_bytes();
+            (synthetic::model(Key::new(0), limit)?, vec![("vocab.txt".to_owned(), vocabulary)])
+        } else {
+            absolute(&mut config.prior.model)?;
+            let folder = &config.prior.model;
+            let opened = pretrained::open(folder, config.data.length, config.prior.pooling)?;
+            let mut files = Vec::new();
+            for name in TOKENISER_FILES.into_iter().filter(|name| folder.join(name).exists()) {
+                files.push((name.to_owned(), read_bounded(folder.join(name), MOST_BYTES)?));
+            }
+            (opened, files)
+        };
+        let tasks = if config.data.is_synthetic() {
+            let [tasks, train, dev] = GENERATED;
+            synthetic::tasks(&synthetic::SyntheticOptions { tasks, train, dev, key: Key::new(0) })?
+        } else {
+            absolute(&mut config.data.path)?;
+            read_tasks(&config.data.path, &config.data.tasks)?
+        };
+        Ok(Self {
+            pretrained: Arc::new(pretrained),
+            tokeniser_files: Arc::new(tokeniser_files),
+            tasks: Arc::new(tasks),
+        })
+    }
+
+    /// The encoder's tokeniser.
+    pub fn tokeniser(&self) -> &Tokeniser {
+        &self.pretrained.tokeniser
+    }
+}
+
+/// The tasks of a folder: GLUE's where its files are there (STS-B has scores that become classes), one a file otherwise.
+fn read_tasks(folder: &Path, names: &[String]) -> Result<Vec<LabelledTexts>> {
+    let is_glue = ["CoLA", "STS-B"].iter().all(|name| {
+        [".jsonl", ".jsonl.gz"].iter().any(|ending| folder.join(format!("{name}{ending}")).exists())
+    });
+    if is_glue {
+        return glue::read(folder, names);
+    }
+    let mut tasks = read_folder(folder)?;
+    if let Some(missing) = names.iter().find(|name| !tasks.iter().any(|task| task.name == **name)) {
+        let known: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+        let message = format!("there is no task `{missing}`; the folder has {}", known.join(", "));
+        return Err(Error::config("data.tasks", message));
+    }
+    if !names.is_empty() {
+        tasks.retain(|task| names.contains(&task.name));
+    }
+    Ok(tasks)
+}
+
+impl TextExperiment {
+    /// Opens everything that a configuration names. Also what the user should know.
+    ///
+    /// # Errors
+    /// When files are missing or wrong, tasks are too small, or the run would not fit into memory.
+    pub fn prepare(mut config: TextConfig) -> Result<(Self, Vec<String>)> {
+        let material = TextMaterial::open(&mut config)?;
+        let experiment = Self::new(config, material)?;
+        let notes = experiment.remarks();
+        Ok((experiment, notes))
+    }
+
+    /// An experiment on material that was opened before.
+    ///
+    /// # Errors
+    /// When tasks are too small for the configuration, or the run would not fit into memory.
+    pub fn new(config: TextConfig, material: TextMaterial) -> Result<Self> {
+        let Pretrained { shape, tokeniser, .. } = &*material.pretrained;
+        let held_out = choose_held_out(&config, &material.tasks)?;
+        let (mut observed, mut unseen) = (Vec::new(), Vec::new());
+        for texts in material.tasks.iter() {
+            let task = texts.tokenise(tokeniser)?;
+            if held_out.contains(&task.name) { unseen.push(task) } else { observed.push(task) }
+        }
+        if observed.is_empty() {
+            return Err(Error::config("data.held_out", "holds out every task, which leaves none to learn from"));
+        }
+        let threshold = config.prior.threshold.unwrap_or(shape.layers);
+        let heads = match config.prior.head {
+            TextHead::Zero => TextHeads::Zero,
+            TextHead::Generated => TextHeads::Generated,
+            TextHead::Learned => TextHeads::Learned {
+                tasks: observed.iter().map(|task| (task.name.clone(), task.classes.len())).collect(),
+            },
+        };
+        let prior = TextPrior::new(*shape, threshold, heads)?;
+        let sampling = config.data.sampling;
+        let mean_length = mean_length(&observed);
+        let pool = TaskPool::new("the training tasks", observed.clone(), sampling)?;
+        let source: Box<dyn EpisodeSource> = match config.data.smlmt {
+            0.0 => Box::new(pool),
+            part => {
+                let [least, most] = MASKED;
+                let options = SmlmtOptions { classes: config.data.smlmt_words, least, most };
+                let texts: Vec<LabelledTexts> =
+                    material.tasks.iter().filter(|task| !held_out.contains(&task.name)).cloned().collect();
+                let masked = Smlmt::new(sentences_of(&texts), tokeniser, options)?;
+                Box::new(Mixture::new(vec![(1.0 - part, Box::new(pool)), (part, Box::new(masked))])?)
+            }
+        };
+        memory::check(&config, &prior, mean_length)?;
+        let experiment = Self { config, material, prior, observed, held_out: unseen, source };
+        experiment.new_tasks(&experiment.config.evaluation.shots, experiment.config.evaluation.draws)?;
+        TextTrainer::new(&experiment.config, &*experiment.source, &experiment.prior, experiment.start()?)?;
+        Ok(experiment)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &TextConfig {
+        &self.config
+    }
+
+    /// The shape of the model.
+    pub fn prior(&self) -> &TextPrior {
+        &self.prior
+    }
+
+    /// The tasks that are learned from.
+    pub fn observed(&self) -> &[TextTask] {
+        &self.observed
+    }
+
+    /// The tasks that are held out.
+    pub fn held_out(&self) -> &[TextTask] {
+        &self.held_out
+    }
+
+    /// The parameters at the start.
+    ///
+    /// # Errors
+    /// When the encoder's parameters are not those of its shape.
+    pub fn start(&self) -> Result<Parameters<f64>> {
+        self.prior.start(&self.material.pretrained.parameters, Key::new(self.config.seed).named("initialisation"))
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for task in self.observed.iter().chain(&self.held_out).filter(|task| task.truncated > 0) {
+            remarks.push(format!(
+                "task {}: {} of {} examples are longer than {} tokens and were cut (`data.length`)",
+                task.name,
+                task.truncated,
+                task.train.len() + task.dev.len(),
+                self.config.data.length
+            ));
+        }
+        if self.held_out.is_empty() {
+            remarks.push("no task is held out (`data.held_out`), so nothing will be scored".to_owned());
+        }
+        remarks
+    }
+
+    /// The held-out tasks with drawn supports. They do not depend on the run's seed: all runs on the same tasks are scored alike.
+    fn new_tasks(&self, shots: &[usize], draws: usize) -> Result<Vec<NewTask>> {
+        let key = Key::new(0).named("held-out tasks");
+        let most = self.config.evaluation.queries;
+        self.held_out.iter().map(|task| NewTask::drawn(task, shots, draws, most, key)).collect()
+    }
+
+    fn tuning(&self) -> FineTuning {
+        FineTuning { steps: self.config.evaluation.steps, rate: self.config.evaluation.rate }
+    }
+
+    /// The scores of parameters on the held-out tasks.
+    ///
+    /// # Errors
+    /// When a number is not finite, or when stopped.
+    pub fn scores(&self, parameters: &Parameters<f64>, stop: &(dyn Fn() -> bool + Sync)) -> Result<TextScores> {
+        let evaluation = &self.config.evaluation;
+        self.scores_of(parameters, &self.new_tasks(&evaluation.shots, evaluation.draws)?, stop)
+    }
+
+    /// The scores of parameters on new tasks.
+    ///
+    /// # Errors
+    /// As [`Self::scores`].
+    pub fn scores_of(
+        &self,
+        parameters: &Parameters<f64>,
+        tasks: &[NewTask],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<TextScores> {
+        let mut single = vec![0.0; parameters.values().len()];
+        round(parameters.values(), &mut single);
+        TextScores::of(&FewShot::new(&self.prior, &single)?, tasks, self.tuning(), stop)
+    }
+
+    /// The model with these parameters.
+    pub fn model(&self, parameters: Parameters<f64>) -> TextModel {
+        let tokeniser = self.material.tokeniser().clone();
+        let mut model = TextModel::new(self.prior.clone(), parameters, tokeniser, self.tuning());
+        model.notes.insert("method".into(), json!(self.config.method.settings()));
+        model.notes.insert("seed".into(), json!(self.config.seed));
+        model
+    }
+
+    /// Trains in a run directory: a fresh one, or one of the same configuration, which is continued.
+    ///
+    /// # Errors
+    /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint).
+    pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn TextObserver) -> Result<TextOutcome> {
+        self.train_holding(out.as_ref(), observer).map(|(outcome, _)| outcome)
+    }
+
+    /// The same, with the folder still held.
+    pub(super) fn train_holding(
+        &self,
+        out: &Path,
+        observer: &mut dyn TextObserver,
+    ) -> Result<(TextOutcome, RunDirectory)> {
+        let training = &self.config.training;
+        let mark = self.mark();
+        let accept = |folder: &Path| refuse_other_data(folder, &mark);
+        let (directory, resume) = RunDirectory::create_or_resume_if(out, &self.config.to_toml(), accept)?;
+        resume.warnings.iter().for_each(|warning| observer.warning(warning));
+        write_atomically(directory.path().join(DATA), mark.as_bytes())?;
+        self.write_tokeniser(directory.path())?;
+        let mut trainer = TextTrainer::new(&self.config, &*self.source, &self.prior, self.start()?)?;
+        match &resume.start {
+            Start::Fresh => {}
+            Start::Continue(state) => trainer.restore(state)?,
+            Start::Finished(_) => {
+                let model = TextModel::read(directory.path())?;
+                return Ok((TextOutcome { model, iterations: 0 }, directory));
+            }
+        }
+        let first = trainer.iteration();
+        let mut metrics = directory.metrics(&resume.start)?;
+        let mut events = directory.events(&resume.start)?;
+        observer.begin(first, training.iterations);
+        loop {
+            let iteration = trainer.iteration();
+            if self.validates(iteration) && !is_validated(&directory.metrics_path(), iteration)? {
+                let watching: &dyn TextObserver = &*observer;
+                let accuracy = self.validation(trainer.parameters(), &|| watching.stop())?;
+                metrics.append(iteration, &[(VALIDATION, accuracy)])?;
+                events.scalars(iteration, &[(VALIDATION, accuracy)])?;
+                observer.validated(iteration, accuracy);
+            }
+            if iteration >= training.iterations {
+                break;
+            }
+            if observer.stop() {
+                directory.save_state(&trainer.state(), &metrics)?;
+                return Err(Error::Interrupted { iteration });
+            }
+            let terms = trainer.step()?;
+            let iteration = trainer.iteration();
+            observer.iteration(iteration, training.iterations, &terms);
+            let last = iteration == training.iterations;
+            if iteration.is_multiple_of(training.log_every) || last {
+                let mean = trainer.take_window();
+                metrics.append(iteration, &mean.named())?;
+                events.scalars(iteration, &mean.named())?;
+            }
+            if iteration.is_multiple_of(training.checkpoint_every) || last {
+                directory.save_state(&trainer.state(), &metrics)?;
+            }
+        }
+        let model = self.model(trainer.parameters().clone());
+        directory.write_prior(&model.to_checkpoint(), training.iterations)?;
+        Ok((TextOutcome { model, iterations: training.iterations - first }, directory))
+    }
+
+    /// Whether the held-out tasks are scored after this iteration.
+    fn validates(&self, iteration: u64) -> bool {
+        let training = &self.config.training;
+        let due = iteration.is_multiple_of(training.validate_every) || iteration == training.iterations;
+        training.validation_draws > 0 && !self.held_out.is_empty() && due
+    }
+
+    /// The mean accuracy on the held-out tasks with the fewest shots.
+    fn validation(&self, parameters: &Parameters<f64>, stop: &(dyn Fn() -> bool + Sync)) -> Result<f64> {
+        let shots = self.config.evaluation.shots.iter().copied().min().unwrap_or(1);
+        let tasks = self.new_tasks(&[shots], self.config.training.validation_draws)?;
+        let scores = self.scores_of(parameters, &tasks, stop)?;
+        let names = scores.tasks();
+        Ok(scores.average(&names, shots).map_or(f64::NAN, |scores| scores.accuracy))
+    }
+
+    fn write_tokeniser(&self, folder: &Path) -> Result<()> {
+        let folder = folder.join(TOKENISER);
+        std::fs::create_dir_all(&folder).map_err(|source| Error::io("create the folder", &folder, source))?;
+        for (name, bytes) in self.material.tokeniser_files.iter() {
+            write_atomically(folder.join(name), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// A checksum of tasks and encoder.
+    fn mark(&self) -> String {
+        let mut checksum = 0;
+        for task in self.observed.iter().chain(&self.held_out) {
+            checksum = crc32c::crc32c_append(checksum, task.name.as_bytes());
+            for set in [&task.train, &task.dev] {
+                for (id, start) in set.ids.iter().zip(set.starts.iter().chain(std::iter::repeat(&0))) {
+                    checksum = crc32c::crc32c_append(checksum, &id.to_le_bytes());
+                    checksum = crc32c::crc32c_append(checksum, &start.to_le_bytes());
+                }
+                for label in &set.labels {
+                    checksum = crc32c::crc32c_append(checksum, &label.to_le_bytes());
+                }
+            }
+        }
+        for value in self.material.pretrained.parameters.values() {
+            checksum = crc32c::crc32c_append(checksum, &value.to_le_bytes());
+        }
+        format!("text {checksum:08x}\n")
+    }
+}
+
+fn refuse_other_data(out: &Path, mark: &str) -> Result<()> {
+    let stored = out.join(DATA);
+    if !RunDirectory::began(out) || !stored.exists() || read_bounded(&stored, 1 << 10)? == mark.as_bytes() {
+        return Ok(());
+    }
+    Err(Error::input(
+        out.display(),
+        "the run began with other sentences, or another encoder; restore them, or choose another --out",
+    ))
+}
+
+/// The names of the tasks that are held out.
+fn choose_held_out(config: &TextConfig, tasks: &[LabelledTexts]) -> Result<Vec<String>> {
+    let names = &config.data.held_out;
+    if let Some(missing) = names.iter().find(|name| !tasks.iter().any(|task| task.name == **name)) {
+        let known: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+        let message = format!("there is no task `{missing}`; the tasks are {}", known.join(", "));
+        return Err(Error::config("data.held_out", message));
+    }
+    if !names.is_empty() {
+        return Ok(names.clone());
+    }
+    let count = if tasks.len() < 3 { 0 } else { (tasks.len() as f64 / 5.0).round().max(1.0) as usize };
+    let mut order: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+    order.sort_unstable();
+    Key::new(0).named("held-out tasks").generator().shuffle(&mut order);
+    Ok(order[..count].iter().map(|name| (*name).to_owned()).collect())
+}
+
+/// The mean number of tokens of an example.
+fn mean_length(tasks: &[TextTask]) -> f64 {
+    let (tokens, examples) = tasks
+        .iter()
+        .fold((0, 0), |(tokens, examples), task| (tokens + task.train.token_count(), examples + task.train.len()));
+    tokens as f64 / examples.max(1) as f64
+}
+
+/// The metric by which a line of validation is known.
+pub(super) const VALIDATION: &str = "validation_accuracy";
+
+/// Whether the metrics hold a validation of this iteration.
+fn is_validated(metrics: &Path, iteration: u64) -> Result<bool> {
+    if !metrics.exists() {
+        return Ok(false);
+    }
+    let lines = read_metrics(metrics)?;
+    Ok(lines.iter().rev().any(|line| line.iteration == iteration && line.get(VALIDATION).is_some()))
+}

@@ -1,0 +1,120 @@
+//! What a run of text classification leaves in its folder beside the model: scores, for reports.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluation::TextScores;
+use super::experiment::{TextExperiment, TextObserver, TextOutcome};
+use crate::config::TextConfig;
+use crate::error::{Error, Result};
+use crate::training::files::{read_bounded, write_atomically};
+use crate::training::metrics::{MetricsLine, read_metrics};
+
+const SCORES: &str = "scores.json";
+const MAX_BYTES: u64 = 1 << 26;
+
+/// The scores of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TextRunScores {
+    /// Iterations of training.
+    pub iterations: u64,
+    /// The evaluation that they are of.
+    pub evaluation: String,
+    /// The meta-learned model.
+    pub model: TextScores,
+    /// The same encoder before meta-learning, adapted in the same way: what there was to beat.
+    pub pretrained: TextScores,
+}
+
+impl TextRunScores {
+    fn fits(&self, config: &TextConfig) -> bool {
+        self.iterations == config.training.iterations && self.evaluation == evaluation_of(config)
+    }
+}
+
+/// The evaluation of a configuration as one line.
+fn evaluation_of(config: &TextConfig) -> String {
+    format!("{:?}", config.evaluation)
+}
+
+impl TextExperiment {
+    /// Trains in a run directory like [`train_in`](Self::train_in), and scores the result there. Scores of a run that was finished and
+    /// scored before are read again.
+    ///
+    /// # Errors
+    /// As [`train_in`](Self::train_in), and when a file cannot be written.
+    pub fn train_and_score_in(
+        &self,
+        out: &Path,
+        observer: &mut dyn TextObserver,
+    ) -> Result<(TextOutcome, TextRunScores)> {
+        let (outcome, _held) = self.train_holding(out, observer)?;
+        let path = out.join(SCORES);
+        if outcome.iterations == 0
+            && let Ok(Some(scores)) = read_scores(&path)
+            && scores.fits(self.config())
+        {
+            return Ok((outcome, scores));
+        }
+        observer.scoring(2 * self.held_out().len());
+        let watching: &dyn TextObserver = &*observer;
+        let stop = || watching.stop();
+        let scores = TextRunScores {
+            iterations: self.config().training.iterations,
+            evaluation: evaluation_of(self.config()),
+            model: self.scores(outcome.model.parameters(), &stop)?,
+            pretrained: self.scores(&self.start()?, &stop)?,
+        };
+        let text = serde_json::to_string(&scores)
+            .map_err(|error| Error::input(path.display(), error.to_string()))?;
+        write_atomically(&path, text.as_bytes())?;
+        Ok((outcome, scores))
+    }
+}
+
+/// The files of a run, finished or not.
+#[derive(Debug, Clone)]
+pub struct TextRunFiles {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The resolved configuration.
+    pub config: TextConfig,
+    /// The metrics so far.
+    pub metrics: Vec<MetricsLine>,
+    /// The scores, once the run is finished.
+    pub scores: Option<TextRunScores>,
+}
+
+impl TextRunFiles {
+    /// Reads the folder of a run.
+    ///
+    /// # Errors
+    /// When it is no such folder, or a file in it is damaged.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let config = TextConfig::read(folder.join("config.toml"), &[])?;
+        let metrics = folder.join("metrics.jsonl");
+        let scores = read_scores(&folder.join(SCORES))?.filter(|scores| scores.fits(&config));
+        Ok(Self {
+            metrics: if metrics.exists() { read_metrics(&metrics)? } else { Vec::new() },
+            scores,
+            folder: folder.to_path_buf(),
+            config,
+        })
+    }
+
+    /// Iterations that the metrics tell of.
+    pub fn iterations(&self) -> u64 {
+        self.metrics.last().map_or(0, |line| line.iteration)
+    }
+}
+
+fn read_scores(path: &Path) -> Result<Option<TextRunScores>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    serde_json::from_slice(&read_bounded(path, MAX_BYTES)?).map(Some).map_err(|error| {
+        Error::input(path.display(), format!("{error}; delete the file, and `pacmeta train` makes it anew"))
+    })
+}

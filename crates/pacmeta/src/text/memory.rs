@@ -1,0 +1,113 @@
+//! What a run needs, before it starts: an estimate of its peak against the memory that is free.
+//!
+//! The estimate counts numbers that are known to be held: parameters with gradient and moments, what the passes keep of each token and
+//! layer, and what MAML and BMAML keep of each inner step. It is meant to be within a few tenths of the truth; `docs/engine.md` has it beside
+//! measurements.
+
+use super::prior::TextPrior;
+use crate::config::{ClassificationMethodKind, TextConfig};
+use crate::error::{Error, Result};
+use crate::methods::networks::WayBack;
+
+/// Numbers of 4 bytes that a recorded step keeps of each token and layer, in units of the hidden width: forward, derivative, and what
+/// the second derivative adds.
+const RECORDED_WIDTHS: f64 = 100.0;
+/// Copies of the adapting parameters that a recorded step keeps.
+const RECORDED_COPIES: f64 = 6.0;
+/// Part of the free memory that a run may take.
+const ALLOWED: f64 = 0.9;
+
+/// An estimate in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Parameters, gradient and moments.
+    pub parameters: f64,
+    /// Activations.
+    pub passes: f64,
+    /// Inner steps that are kept.
+    pub inner: f64,
+}
+
+impl Estimate {
+    /// Of a configuration, for examples of this many tokens.
+    pub fn of(config: &TextConfig, prior: &TextPrior, tokens: f64) -> Self {
+        let encoder = &prior.encoder;
+        let (hidden, wide) = (encoder.hidden as f64, encoder.intermediate as f64);
+        let size = prior.layout().map_or(0, |layout| layout.len()) as f64;
+        let (examples, subset) = (config.data.examples as f64, config.data.support as f64);
+        let layers = encoder.layers as f64;
+        // q, k, v, the mixed values, both norms and their sums; the feed-forward part before its activation
+        let passes = 4.0 * examples * tokens * (layers + 1.0) * (7.0 * hidden + wide);
+        let above = (encoder.layers - prior.threshold) as f64;
+        let adapting = size - prior.shared() as f64;
+        let kind = config.method.kind;
+        let through =
+            matches!(kind, ClassificationMethodKind::Maml | ClassificationMethodKind::Bmaml) && above > 0.0;
+        let recorded = 4.0 * (subset * tokens * above * RECORDED_WIDTHS * hidden + RECORDED_COPIES * adapting);
+        let steps = config.method.steps as f64;
+        let inner = match (through, config.way_back) {
+            (false, _) if above > 0.0 => 4.0 * 6.0 * adapting,
+            (false, _) => 0.0,
+            (true, WayBack::Tape) => steps * recorded,
+            (true, WayBack::Recompute) => recorded + steps * 8.0 * adapting,
+        };
+        Self { parameters: 40.0 * size, passes, inner }
+    }
+
+    /// The sum.
+    pub fn total(&self) -> f64 {
+        self.parameters + self.passes + self.inner
+    }
+}
+
+/// Refuses a run that would not fit, with what would.
+///
+/// # Errors
+/// When the estimate is above the free memory.
+pub(super) fn check(config: &TextConfig, prior: &TextPrior, tokens: f64) -> Result<()> {
+    match free_memory() {
+        Some(free) => check_against(config, prior, tokens, free),
+        None => Ok(()),
+    }
+}
+
+fn check_against(config: &TextConfig, prior: &TextPrior, tokens: f64, free: f64) -> Result<()> {
+    let fits = |config: &TextConfig| Estimate::of(config, prior, tokens).total() < ALLOWED * free;
+    if fits(config) {
+        return Ok(());
+    }
+    let gigabytes = |bytes: f64| bytes / 1e9;
+    let estimate = Estimate::of(config, prior, tokens);
+    let mut advice = "use a machine with more memory, or a smaller model".to_owned();
+    let recompute = TextConfig { way_back: WayBack::Recompute, ..config.clone() };
+    if config.way_back == WayBack::Tape && fits(&recompute) {
+        advice = "method.way_back = \"recompute\" would fit".to_owned();
+    } else {
+        let mut smaller = config.clone();
+        while smaller.data.examples > 2 {
+            smaller.data.examples = (smaller.data.examples / 2).max(2);
+            smaller.data.support = smaller.data.support.min(smaller.data.examples).max(1);
+            if fits(&smaller) {
+                let data = &smaller.data;
+                advice = format!("data.examples = {} with data.support = {} would fit", data.examples, data.support);
+                break;
+            }
+        }
+    }
+    let message = format!(
+        "the run would need about {:.1} GB (parameters {:.1}, passes {:.1}, inner steps {:.1}) and {:.1} GB are free; {advice}",
+        gigabytes(estimate.total()),
+        gigabytes(estimate.parameters),
+        gigabytes(estimate.passes),
+        gigabytes(estimate.inner),
+        gigabytes(free)
+    );
+    Err(Error::input("memory", message))
+}
+
+/// Free memory in bytes, where the system says so.
+pub fn free_memory() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0)
+}

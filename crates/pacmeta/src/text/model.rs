@@ -1,0 +1,191 @@
+//! A text model: a meta-learned encoder with everything that is needed to use it on new sentences, and its files.
+//!
+//! A run's folder holds `prior.safetensors` and, in `tokeniser/`, the files of the tokeniser that the encoder was trained with.
+
+use std::path::Path;
+
+use pacmeta_tensor::Parameters;
+use pacmeta_tensor::encoder::EncoderRoom;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::adaptation::{FewShot, FineTuning};
+use super::prior::TextPrior;
+use super::trainer::round;
+use crate::environments::text::{Sentences, TokenSet, Tokeniser};
+use crate::error::{Error, Result};
+use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
+
+/// The `kind` of the prior in the metadata.
+const KIND: &str = "encoder";
+/// The folder of the tokeniser in that of a run.
+pub(super) const TOKENISER: &str = "tokeniser";
+
+/// An encoder, how it adapts to a new task, and the tokeniser that it understands.
+#[derive(Debug, Clone)]
+pub struct TextModel {
+    prior: TextPrior,
+    parameters: Parameters<f64>,
+    tokeniser: Tokeniser,
+    tuning: FineTuning,
+    /// What else the metadata say: method, data, seed. Kept as it was.
+    pub notes: Map<String, Value>,
+}
+
+/// A few labelled sentences of a new task.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledSentences<'a> {
+    /// The sentences.
+    pub sentences: &'a [Sentences],
+    /// A class for each, below `classes`.
+    pub labels: &'a [usize],
+    /// The number of classes.
+    pub classes: usize,
+}
+
+/// What a model says about sentences.
+#[derive(Debug, Clone)]
+pub struct Classified {
+    /// For each sentence, the probability of each class.
+    pub probabilities: Vec<Vec<f32>>,
+    /// Sentences of the support and of the queries that were cut.
+    pub truncated: [usize; 2],
+    /// The loss on the support before and after adapting.
+    pub losses: [f64; 2],
+}
+
+/// The steps on a new task, as metadata have them.
+#[derive(Serialize, Deserialize)]
+struct StoredTuning {
+    steps: usize,
+    rate: f64,
+    length: usize,
+}
+
+impl TextModel {
+    /// A model from its parts.
+    pub fn new(prior: TextPrior, parameters: Parameters<f64>, tokeniser: Tokeniser, tuning: FineTuning) -> Self {
+        Self { prior, parameters, tokeniser, tuning, notes: Map::new() }
+    }
+
+    /// The shape.
+    pub fn prior(&self) -> &TextPrior {
+        &self.prior
+    }
+
+    /// Its numbers.
+    pub fn parameters(&self) -> &Parameters<f64> {
+        &self.parameters
+    }
+
+    /// How it adapts to a new task.
+    pub fn tuning(&self) -> FineTuning {
+        self.tuning
+    }
+
+    /// The same with other steps on a new task.
+    #[must_use]
+    pub fn with_tuning(mut self, tuning: FineTuning) -> Self {
+        self.tuning = tuning;
+        self
+    }
+
+    /// The parameters in the precision of the passes.
+    pub fn rounded(&self) -> Vec<f32> {
+        let mut single = vec![0.0; self.parameters.values().len()];
+        round(self.parameters.values(), &mut single);
+        single
+    }
+
+    /// Adapts to a few labelled sentences and classifies others.
+    ///
+    /// # Errors
+    /// When there are fewer than two classes or no queries, sentences cannot be encoded, or a number is not finite.
+    pub fn classify(&self, support: LabelledSentences<'_>, queries: &[Sentences]) -> Result<Classified> {
+        if support.classes < 2 || support.sentences.is_empty() {
+            return Err(Error::input("the support", "expected sentences of at least two classes"));
+        }
+        if queries.is_empty() {
+            return Err(Error::input("the queries", "expected at least one sentence"));
+        }
+        let (tokens, cut) = self.tokens(support.sentences, support.labels)?;
+        let (query_tokens, query_cut) = self.tokens(queries, &vec![0; queries.len()])?;
+        let single = self.rounded();
+        let model = FewShot::new(&self.prior, &single)?;
+        let mut room = EncoderRoom::new();
+        let encoded = model.encode(&tokens, &mut room)?;
+        let adapted = model.adapt(&encoded, support.labels, support.classes, self.tuning)?;
+        let probabilities = model.predict(&adapted, &model.encode(&query_tokens, &mut room)?)?;
+        Ok(Classified {
+            probabilities: probabilities.chunks_exact(support.classes).map(<[f32]>::to_vec).collect(),
+            truncated: [cut, query_cut],
+            losses: adapted.losses,
+        })
+    }
+
+    fn tokens(&self, sentences: &[Sentences], labels: &[usize]) -> Result<(TokenSet, usize)> {
+        let mut tokens = TokenSet::new();
+        let mut truncated = 0;
+        for (sentences, &label) in sentences.iter().zip(labels) {
+            let encoded = sentences.encode(&self.tokeniser)?;
+            truncated += usize::from(encoded.truncated);
+            tokens.push(&encoded, label);
+        }
+        Ok((tokens, truncated))
+    }
+
+    /// Whether a checkpoint holds such a model.
+    pub fn is_in(checkpoint: &Checkpoint) -> bool {
+        let kind = checkpoint.metadata.as_ref().and_then(|metadata| metadata.get("prior")?.get("kind"));
+        kind.and_then(Value::as_str) == Some(KIND)
+    }
+
+    /// Reads the model of a run's folder.
+    ///
+    /// # Errors
+    /// When a file is missing or does not hold such a model.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let file = folder.join("prior.safetensors");
+        let checkpoint = Checkpoint::read(&file)?;
+        let origin = file.display().to_string();
+        let Some(Value::Object(metadata)) = &checkpoint.metadata else {
+            return Err(Error::input(&origin, "says nothing about its encoder (metadata key `pacmeta`)"));
+        };
+        fn part<T: serde::de::DeserializeOwned>(origin: &str, metadata: &Map<String, Value>, key: &str) -> Result<T> {
+            let value = metadata.get(key).cloned().unwrap_or_default();
+            serde_json::from_value(value).map_err(|error| {
+                Error::input_at(origin, format!("metadata `pacmeta`, key `{key}`"), error.to_string())
+            })
+        }
+        let prior: TextPrior = part(&origin, metadata, "prior")?;
+        prior.check().map_err(|error| Error::input(&origin, error.to_string()))?;
+        let layout = prior.layout().map_err(|error| Error::input(&origin, error.to_string()))?;
+        let parameters = checkpoint.parameters(&origin, layout)?;
+        let tuning: StoredTuning = part(&origin, metadata, "adaptation")?;
+        let tokeniser = Tokeniser::open(&folder.join(TOKENISER), tuning.length)?;
+        let tuning = FineTuning { steps: tuning.steps, rate: tuning.rate };
+        let mut model = Self::new(prior, parameters, tokeniser, tuning);
+        for (key, value) in metadata {
+            if !["format", "written_by", "prior", "adaptation"].contains(&key.as_str()) {
+                model.notes.insert(key.clone(), value.clone());
+            }
+        }
+        Ok(model)
+    }
+
+    /// The model as a checkpoint. Parameters are stored in the precision in which they are used.
+    pub fn to_checkpoint(&self) -> Checkpoint {
+        let mut metadata = self.notes.clone();
+        let mut prior = json!(self.prior);
+        prior["kind"] = json!(KIND);
+        metadata.insert("prior".into(), prior);
+        let FineTuning { steps, rate } = self.tuning;
+        metadata.insert("adaptation".into(), json!(StoredTuning { steps, rate, length: self.tokeniser.limit() }));
+        Checkpoint {
+            tensors: NamedTensor::of_parameters(&self.parameters),
+            precision: Precision::F32,
+            metadata: Some(Value::Object(metadata)),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The page of a run of text classification: scores by task and shots beside the pretrained encoder's, learning curves.
+
+use super::evaluation::{ShotScores, TextScores};
+use super::experiment::VALIDATION;
+use super::files::TextRunFiles;
+use crate::report::{
+    Axis, Cell, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection, StudyTable,
+};
+use crate::training::metrics::MetricsLine;
+
+/// The page of one run.
+pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
+    let config = &run.config;
+    let title = config.method.kind.title();
+    let data = &config.data;
+    let mut sections = Vec::new();
+    if let Some(scores) = &run.scores {
+        let rows = [(title, &scores.model), ("pretrained only", &scores.pretrained)];
+        let names = scores.model.tasks();
+        let mut section = StudySection::new("results", "Results");
+        section = section.with(average_table("averages", &rows, &names));
+        for &task in &names {
+            section = section.with(task_table(task, &rows));
+        }
+        sections.push(section);
+    }
+    sections.extend(curve_section(&[(title, &run.metrics)]));
+    let files = [
+        ("config.toml", "the resolved configuration"),
+        ("metrics.jsonl", "the numbers of training"),
+        ("scores.json", "the scores of every draw"),
+        ("prior.safetensors", "the encoder"),
+        ("tokeniser", "the tokeniser's files"),
+    ];
+    let adapts = match config.prior.threshold {
+        Some(threshold) => format!("the head and the layers above {threshold}"),
+        None => "the head".to_owned(),
+    };
+    StudyReport {
+        title: format!("{title} on texts"),
+        subtitle: format!(
+            "An encoder learned from tasks of {} examples, {} of which {adapts} adapted to. {}",
+            data.examples,
+            data.support,
+            match run.scores {
+                Some(_) => "It was then scored on tasks that it never saw, beside the same encoder without meta-learning.",
+                None => "The run is not finished.",
+            }
+        ),
+        command,
+        facts: vec![
+            ("Sentences".to_owned(), data.path.display().to_string()),
+            ("Encoder".to_owned(), config.prior.model.display().to_string()),
+            ("Adapts".to_owned(), adapts.clone()),
+            ("Iterations".to_owned(), format!("{} of {}", run.iterations(), config.training.iterations)),
+            ("Inner steps".to_owned(), format!("{} at rate {}", config.method.steps, config.method.rate)),
+            (
+                "On a new task".to_owned(),
+                format!("{} steps of Adam at rate {}", config.evaluation.steps, config.evaluation.rate),
+            ),
+            ("Seed".to_owned(), config.seed.to_string()),
+        ],
+        sections,
+        notes: Vec::new(),
+        files: files
+            .into_iter()
+            .filter(|(name, _)| run.folder.join(name).exists())
+            .map(|(name, what)| FileLink {
+                name: name.to_owned(),
+                href: name.to_owned(),
+                what: what.to_owned(),
+            })
+            .collect(),
+    }
+}
+
+/// A mean accuracy in percent with its standard error.
+pub(crate) fn accuracy_cell(scores: Option<ShotScores>) -> Cell {
+    match scores {
+        Some(scores) => Cell::estimate(
+            100.0 * scores.accuracy,
+            100.0 * scores.standard_error.unwrap_or(f64::NAN),
+            scores.draws,
+        ),
+        None => Cell::text("-"),
+    }
+}
+
+/// Averages over tasks: one row a model, one column a number of shots.
+pub(crate) fn average_table(id: &str, rows: &[(&str, &TextScores)], tasks: &[&str]) -> StudyTable {
+    let heading = match tasks.len() {
+        1 => format!("Accuracy on {}", tasks[0]),
+        count => format!("Average accuracy over {count} tasks"),
+    };
+    table(
+        id,
+        heading,
+        rows,
+        |scores, shots| scores.average(tasks, shots),
+        "Accuracy in percent on tasks that were not learned from: means over tasks and draws, with the standard error over draws.",
+    )
+}
+
+fn task_table(task: &str, rows: &[(&str, &TextScores)]) -> StudyTable {
+    let id = format!("task-{}", task.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+    table(
+        &id,
+        format!("Accuracy on {task}"),
+        rows,
+        |scores, shots| scores.of_task(task, shots),
+        "Accuracy in percent: means over draws of the examples that are adapted to, with their standard errors.",
+    )
+}
+
+fn table(
+    id: &str,
+    heading: String,
+    rows: &[(&str, &TextScores)],
+    score: impl Fn(&TextScores, usize) -> Option<ShotScores>,
+    caption: &str,
+) -> StudyTable {
+    let shots = rows.first().map(|(_, scores)| scores.shots()).unwrap_or_default();
+    let mut columns = vec![Column::text("")];
+    columns.extend(shots.iter().map(|k| Column::number(format!("{k} a class"))));
+    let row = |(name, scores): &(&str, &TextScores)| {
+        let mut cells = vec![Cell::text((*name).to_owned())];
+        cells.extend(shots.iter().map(|&k| accuracy_cell(score(scores, k))));
+        cells
+    };
+    StudyTable {
+        id: id.to_owned(),
+        heading,
+        columns,
+        rows: rows.iter().map(row).collect(),
+        caption: caption.to_owned(),
+        csv: None,
+    }
+}
+
+/// How learning went: accuracy on held-out tasks, and the loss in training.
+pub(crate) fn curve_section(runs: &[(&str, &[MetricsLine])]) -> Option<StudySection> {
+    let mut accuracy = LineChart::new(
+        "Accuracy on held-out tasks",
+        Axis::new("iterations").tight(),
+        Axis::new("accuracy").percent(),
+    );
+    let mut loss = LineChart::new(
+        "Loss in training",
+        Axis::new("iterations").tight(),
+        Axis::new("loss after adaptation"),
+    );
+    let points = |lines: &[MetricsLine], name: &str| -> Vec<Point> {
+        let point = |line: &MetricsLine| Some(Point::new(line.iteration as f64, line.get(name)?));
+        lines.iter().filter_map(point).collect()
+    };
+    for (look, (name, lines)) in runs.iter().enumerate() {
+        accuracy = accuracy.with(Series::new(*name, points(lines, VALIDATION)).look(look));
+        loss = loss.with(Series::new(*name, thinned(points(lines, "risk"), 60)).look(look));
+    }
+    let drawn = |chart: &LineChart| chart.series.iter().any(|series| !series.points.is_empty());
+    let mut section = StudySection::new("learning", "Learning");
+    if drawn(&accuracy) {
+        let caption = "Tasks that training never saw, always the same draws, with the fewest shots. The first point is the encoder before meta-learning.";
+        section = section.with(StudyFigure::new("validation", "Accuracy on held-out tasks", accuracy, caption));
+    }
+    if drawn(&loss) {
+        let caption = "The loss of what adapted on the judged examples of training tasks, averaged over neighbouring lines of metrics. PACOH and Reptile adapt to all of these examples, multi-task learning to none.";
+        section = section.with(StudyFigure::new("loss", "Loss in training", loss, caption));
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+/// Means of neighbouring points, so that a long run has a readable curve.
+fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
+    let size = points.len().div_ceil(most).max(1);
+    let mean =
+        |part: &[Point], value: fn(&Point) -> f64| part.iter().map(value).sum::<f64>() / part.len() as f64;
+    points.chunks(size).map(|part| Point::new(mean(part, |p| p.x), mean(part, |p| p.y))).collect()
+}
