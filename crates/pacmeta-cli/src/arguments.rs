@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pacmeta::benchmark::ModelShape;
 use pacmeta::config::Assumption;
 use pacmeta::config::{ClassificationMethodKind, images::Normalisation};
+use pacmeta::methods::networks::WayBack;
 
 /// Few-shot meta-learning with PAC-Bayes guarantees: learn a prior from many small data sets, adapt it to a new one.
 #[derive(Debug, Parser)]
@@ -143,7 +145,8 @@ pub(crate) struct Sweep {
 #[command(
     after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta reproduce sinusoid --preset paper --out runs/paper\n  \
                   pacmeta reproduce mini-imagenet --data synthetic\n  \
-                  pacmeta reproduce mini-imagenet --data miniimagenet/ --preset paper --examples 10 --methods maml,pacmaml"
+                  pacmeta reproduce mini-imagenet --data miniimagenet/ --preset paper --examples 10 --methods maml,pacmaml\n  \
+                  pacmeta reproduce memory --preset paper"
 )]
 pub(crate) struct Reproduce {
     /// The study
@@ -173,6 +176,9 @@ pub(crate) struct Reproduce {
     /// Seed of training (mini-imagenet)
     #[arg(long, value_name = "N", requires = "data")]
     pub(crate) seed: Option<u64>,
+    /// The sizes of the encoder (memory) [default: bert-base]
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    pub(crate) model_shape: Option<ShapeName>,
     /// Meta-training sets (sinusoid), in place of the preset's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) sets: Option<u64>,
@@ -218,6 +224,8 @@ pub(crate) enum StudyName {
     Sinusoid,
     /// Classification of pictures
     MiniImagenet,
+    /// The memory that methods need on texts
+    Memory,
 }
 
 /// How much of a study is run.
@@ -521,6 +529,7 @@ pub(crate) enum BenchWhat {
     Gp(BenchGp),
     Conv4(BenchConv4),
     Anil(BenchAnil),
+    Text(BenchText),
 }
 
 /// One meta-iteration with the Gaussian-process base learner, in the paper's setting
@@ -566,6 +575,80 @@ pub(crate) struct BenchAnil {
     /// Print results as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// One meta-iteration on texts with random weights and tokens: its time, and the memory it needs
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pacmeta bench text --shape mini-lm --method maml --threshold 3 --steps 4 --json"
+)]
+pub(crate) struct BenchText {
+    /// The sizes of the encoder
+    #[arg(long, value_enum, default_value = "mini-lm")]
+    pub(crate) shape: ShapeName,
+    /// The method
+    #[arg(long, value_name = "NAME", default_value = "pacmaml", value_parser = image_method)]
+    pub(crate) method: ClassificationMethodKind,
+    /// Layers that are shared; those above adapt [default: all of them]
+    #[arg(long, value_name = "V")]
+    pub(crate) threshold: Option<usize>,
+    /// Inner steps
+    #[arg(long, value_name = "K", default_value_t = 50)]
+    pub(crate) steps: usize,
+    /// How maml and bmaml go back through their steps
+    #[arg(long, value_enum, default_value = "tape")]
+    pub(crate) way_back: WayBackName,
+    /// Examples of the task
+    #[arg(long, value_name = "M", default_value_t = 16)]
+    pub(crate) examples: usize,
+    /// Those of them that are adapted to
+    #[arg(long, value_name = "M", default_value_t = 8)]
+    pub(crate) support: usize,
+    /// Tokens of an example
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) length: usize,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The sizes of an encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShapeName {
+    /// 12 layers of 768
+    BertBase,
+    /// 6 layers of 384
+    MiniLm,
+    /// 4 layers of 32
+    Tiny,
+}
+
+impl From<ShapeName> for ModelShape {
+    fn from(name: ShapeName) -> Self {
+        match name {
+            ShapeName::BertBase => Self::BertBase,
+            ShapeName::MiniLm => Self::MiniLm,
+            ShapeName::Tiny => Self::Tiny,
+        }
+    }
+}
+
+/// How the way back through inner steps is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WayBackName {
+    /// On one tape of all steps
+    Tape,
+    /// Step by step, each computed again
+    Recompute,
+}
+
+impl From<WayBackName> for WayBack {
+    fn from(name: WayBackName) -> Self {
+        match name {
+            WayBackName::Tape => Self::Tape,
+            WayBackName::Recompute => Self::Recompute,
+        }
+    }
 }
 
 /// Write the report of a finished run again, from its files

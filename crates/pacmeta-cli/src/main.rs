@@ -4,8 +4,8 @@
 //! failed, 2 the input or the usage is wrong, 130 interrupted.
 
 mod arguments;
-mod commands;
 mod classification_progress;
+mod commands;
 mod interrupt;
 mod output;
 mod progress;

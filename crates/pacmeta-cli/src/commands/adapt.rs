@@ -9,8 +9,8 @@ use pacmeta::environments::table::{
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 
-use super::{adapt_images, adapt_text};
 use super::inputs::{check_output, read_model, task_column_of};
+use super::{adapt_images, adapt_text};
 use crate::arguments::{Adapt, OutputFormat};
 use crate::output::print_bytes;
 

@@ -93,7 +93,10 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
         .map(|&picture| queries.picture_name(picture).to_owned())
         .collect();
     let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-    write_classes(arguments, &ClassTable { noun: "picture", items: &pictures, names: &names, probabilities: &probabilities })
+    write_classes(
+        arguments,
+        &ClassTable { noun: "picture", items: &pictures, names: &names, probabilities: &probabilities },
+    )
 }
 
 fn open(path: &Path, shape: PictureShape, root_pictures: RootPictures) -> Result<ImageSet> {

@@ -25,7 +25,9 @@ pub(super) fn model_of(run: &Path) -> Result<Option<TextModel>> {
     }
     match file.parent() {
         Some(folder) => TextModel::read(folder).map(Some),
-        None => Err(Error::input(file.display(), "expected a file in the folder of a run, beside `tokeniser`")),
+        None => {
+            Err(Error::input(file.display(), "expected a file in the folder of a run, beside `tokeniser`"))
+        }
     }
 }
 
@@ -66,7 +68,9 @@ pub(super) fn run(model: &TextModel, arguments: &Adapt) -> Result<()> {
         .labels
         .iter()
         .zip(&queries.lines)
-        .filter_map(|(label, &line)| label.as_ref().filter(|label| !texts.classes.contains(label)).map(|l| (line, l)))
+        .filter_map(|(label, &line)| {
+            label.as_ref().filter(|label| !texts.classes.contains(label)).map(|l| (line, l))
+        })
         .collect();
     if let Some((line, label)) = unknown.first() {
         let message = format!(
@@ -78,7 +82,10 @@ pub(super) fn run(model: &TextModel, arguments: &Adapt) -> Result<()> {
     let classified = model.classify(support, &queries.sentences)?;
     for (path, cut) in [&arguments.support, query].into_iter().zip(classified.truncated) {
         if cut > 0 {
-            warn(&format!("{}: {cut} examples are longer than the encoder was trained for and were cut", path.display()));
+            warn(&format!(
+                "{}: {cut} examples are longer than the encoder was trained for and were cut",
+                path.display()
+            ));
         }
     }
     tell_accuracy(&texts.classes, &queries.labels, &classified.probabilities);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use pacmeta::Result;
-use pacmeta::benchmark::{time_anil, time_conv4, time_gp};
+use pacmeta::benchmark::{TextStepSettings, measure_text_step, time_anil, time_conv4, time_gp};
 
-use crate::arguments::{Bench, BenchAnil, BenchConv4, BenchGp, BenchWhat, ObjectiveName};
+use crate::arguments::{Bench, BenchAnil, BenchConv4, BenchGp, BenchText, BenchWhat, ObjectiveName};
 use crate::output::{print, print_json};
 
 /// How long a measurement takes.
@@ -16,6 +16,7 @@ pub(crate) fn run(arguments: &Bench) -> Result<()> {
         BenchWhat::Gp(arguments) => gp(arguments),
         BenchWhat::Conv4(arguments) => conv4(arguments),
         BenchWhat::Anil(arguments) => anil(arguments),
+        BenchWhat::Text(arguments) => text(arguments),
     }
 }
 
@@ -75,5 +76,40 @@ fn anil(arguments: &BenchAnil) -> Result<()> {
         timing.fastest_milliseconds,
         timing.peak_megabytes.map_or(String::new(), |peak| format!(", at most {peak:.0} MB of memory")),
         timing.instructions
+    ))
+}
+
+fn text(arguments: &BenchText) -> Result<()> {
+    let shape = arguments.shape.into();
+    let step = measure_text_step(TextStepSettings {
+        shape,
+        method: arguments.method,
+        way_back: arguments.way_back.into(),
+        threshold: arguments.threshold.unwrap_or(shape.encoder().layers),
+        steps: arguments.steps,
+        examples: arguments.examples,
+        support: arguments.support,
+        length: arguments.length,
+    })?;
+    if arguments.json {
+        return print_json(&step);
+    }
+    let gigabytes = |bytes: usize| bytes as f64 / 1e9;
+    print(&format!(
+        "{}, v = {}, {} inner steps, {} examples of {} tokens: {:.0} ms; {:.2} GB (parameters {:.2}, passes {:.2}, inner steps {:.2}, tape {:.2}, \
+         states between steps {:.2}){}\n",
+        step.settings.method.title(),
+        step.settings.threshold,
+        step.settings.steps,
+        step.settings.examples,
+        step.settings.length,
+        step.milliseconds,
+        gigabytes(step.total_bytes),
+        gigabytes(step.parameter_bytes),
+        gigabytes(step.pass_bytes),
+        gigabytes(step.step_bytes),
+        gigabytes(step.tape_bytes),
+        gigabytes(step.kept_bytes),
+        step.resident_bytes.map_or(String::new(), |peak| format!(", {:.2} GB resident", peak as f64 / 1e9))
     ))
 }

@@ -12,6 +12,7 @@ pub(crate) mod completions;
 pub(crate) mod evaluate;
 mod images;
 mod inputs;
+mod memory;
 mod mini_imagenet;
 pub(crate) mod report;
 pub(crate) mod reproduce;

@@ -15,9 +15,9 @@ use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
-use super::mini_imagenet;
 use super::scores::wrapped;
 use super::study::{Manner, run_in};
+use super::{memory, mini_imagenet};
 use crate::arguments::{PresetName, Reproduce, StudyName};
 use crate::output::{bold, print, print_json};
 use crate::table::Table;
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
     match arguments.study {
         StudyName::Sinusoid => sinusoid(arguments),
         StudyName::MiniImagenet => mini_imagenet::run(arguments),
+        StudyName::Memory => memory::run(arguments),
     }
 }
 
@@ -67,6 +68,7 @@ pub(super) fn report_of_study(folder: &Path, as_json: bool) -> Result<bool> {
     match stored.study.as_str() {
         SinusoidSpec::STUDY => show(folder, as_json)?,
         STUDY => mini_imagenet::show(folder, as_json)?,
+        pacmeta::studies::memory::STUDY => memory::show(folder, as_json)?,
         SweepSpec::STUDY => super::sweep::show(folder, as_json)?,
         other => return Err(Error::input(folder.display(), format!("holds the unknown study `{other}`"))),
     }

@@ -86,7 +86,8 @@ fn write_report(run: &TextRunFiles) -> Result<PathBuf> {
 /// The average accuracy of each number of shots.
 fn averages(scores: &TextScores) -> Vec<(usize, f64, Option<f64>)> {
     let names = scores.tasks();
-    let average = |shots| scores.average(&names, shots).map(|mean| (shots, mean.accuracy, mean.standard_error));
+    let average =
+        |shots| scores.average(&names, shots).map(|mean| (shots, mean.accuracy, mean.standard_error));
     scores.shots().into_iter().filter_map(average).collect()
 }
 
@@ -96,7 +97,8 @@ fn in_words(config: &TextConfig, scores: &TextRunScores) -> String {
     if names.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["accuracy on tasks not learned from (%)", config.method.kind.title(), "pretrained only"]);
+    let mut table =
+        Table::new(["accuracy on tasks not learned from (%)", config.method.kind.title(), "pretrained only"]);
     for ((shots, ours, error), (_, theirs, their_error)) in
         averages(&scores.model).into_iter().zip(averages(&scores.pretrained))
     {
@@ -106,7 +108,11 @@ fn in_words(config: &TextConfig, scores: &TextRunScores) -> String {
         };
         table.row([format!("{shots} a class"), cell(ours, error), cell(theirs, their_error)]);
     }
-    format!("\nHeld-out tasks: {}. Means over tasks and draws, with standard errors over draws.\n\n{}", names.join(", "), table.render())
+    format!(
+        "\nHeld-out tasks: {}. Means over tasks and draws, with standard errors over draws.\n\n{}",
+        names.join(", "),
+        table.render()
+    )
 }
 
 /// The scores for `--json`; those of single draws are in the run's folder.

@@ -10,4 +10,5 @@ mod interruption;
 mod misc;
 mod studies;
 mod sweeping;
+mod texts;
 mod training;

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::instructions;
 use crate::classification::ImageTrainer;
-use crate::config::ImageConfig;
 use crate::config::ClassificationMethodKind;
+use crate::config::ImageConfig;
 use crate::environments::images::{Channels, ImageClass, ImageSet, PictureShape};
 use crate::error::Result;
 use crate::studies::mini_imagenet::{ImagePlan, ImagePreset, Model};

@@ -3,10 +3,14 @@
 #[cfg(feature = "images")]
 mod anil;
 mod conv4;
+#[cfg(feature = "text")]
+mod text_step;
 
 #[cfg(feature = "images")]
 pub use anil::{AnilTiming, time_anil};
 pub use conv4::{Conv4Timing, time_conv4};
+#[cfg(feature = "text")]
+pub use text_step::{ModelShape, TextStep, TextStepSettings, measure_text_step};
 
 use std::time::{Duration, Instant};
 

@@ -299,8 +299,10 @@ impl ClassificationMethodConfig {
             _ => {}
         }
         if config.split == SubsetRule::Disjoint && subset == SubsetSize::Whole {
-            let message =
-                format!("\"disjoint\" judges on examples outside S', and `data.support` = `data.{}` leaves none", defaults.examples_key);
+            let message = format!(
+                "\"disjoint\" judges on examples outside S', and `data.support` = `data.{}` leaves none",
+                defaults.examples_key
+            );
             return Err(section.error("split", message));
         }
         Ok(config)

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::classification::{self, ClassificationMethodConfig, ClassificationMethodKind, MethodDefaults, SubsetSize};
+use super::classification::{
+    self, ClassificationMethodConfig, ClassificationMethodKind, MethodDefaults, SubsetSize,
+};
 use super::section::{Domain, Entry, Section, integer, name_of, numbers};
 use super::training::whole;
 use crate::environments::images::Channels;

@@ -388,9 +388,15 @@ mod tests {
     #[test]
     fn what_is_written_reads_as_the_same() {
         for kind in ClassificationMethodKind::ALL {
-            let text = format!("seed = 3\n{LEAST}threshold = 2\npooling = \"first\"\n[method]\nname = \"{}\"\n", kind.name());
+            let text = format!(
+                "seed = 3\n{LEAST}threshold = 2\npooling = \"first\"\n[method]\nname = \"{}\"\n",
+                kind.name()
+            );
             let config = TextConfig::parse("a.toml", &text, &[]).unwrap();
-            assert_eq!((config.method.kind, config.method.steps, config.method.sigma_squared), (kind, 50, 4e-4));
+            assert_eq!(
+                (config.method.kind, config.method.steps, config.method.sigma_squared),
+                (kind, 50, 4e-4)
+            );
             assert_eq!(TextConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
         }
         let named = LEAST.replace("path", "tasks = [\"a\", \"b\"]\nheld_out = [\"b\"]\nsmlmt = 0.5\npath");

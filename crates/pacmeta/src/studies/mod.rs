@@ -10,12 +10,15 @@
 //! * [`numbers`]: files of numbers beside a page.
 //! * [`sinusoid`]: the paper's regression study.
 //! * `mini_imagenet`: the paper's study on pictures (feature `images`).
+//! * `memory`: the paper's memory table on texts (feature `text`).
 //! * [`sweep`]: a grid over anybody's configuration and tasks.
 
 pub mod claims;
 pub mod cross_validation;
 pub mod folder;
 pub mod grid;
+#[cfg(feature = "text")]
+pub mod memory;
 #[cfg(feature = "images")]
 pub mod mini_imagenet;
 pub mod numbers;

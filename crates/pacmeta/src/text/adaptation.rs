@@ -90,7 +90,8 @@ impl<'a> FewShot<'a> {
             let states = lower_forward(encoder, threshold, lower, part, Keep::Nothing, None, room)?;
             if self.prior.only_head_adapts() {
                 let states = States { values: states, starts: part.starts };
-                let features = upper_forward(encoder, threshold, upper, states, Keep::Nothing, None, &mut pool)?;
+                let features =
+                    upper_forward(encoder, threshold, upper, states, Keep::Nothing, None, &mut pool)?;
                 encoded.values.extend_from_slice(features);
             } else {
                 encoded.values.extend_from_slice(states);
@@ -104,9 +105,19 @@ impl<'a> FewShot<'a> {
     ///
     /// # Errors
     /// When a label is not below the number of classes, or a number is not finite.
-    pub fn adapt(&self, support: &Encoded, labels: &[usize], classes: usize, tuning: FineTuning) -> Result<Adapted> {
-        if labels.len() != support.len() || labels.is_empty() || labels.iter().any(|&label| label >= classes) {
-            return Err(Error::input("the support", "expected a label below the number of classes for every example"));
+    pub fn adapt(
+        &self,
+        support: &Encoded,
+        labels: &[usize],
+        classes: usize,
+        tuning: FineTuning,
+    ) -> Result<Adapted> {
+        if labels.len() != support.len() || labels.is_empty() || labels.iter().any(|&label| label >= classes)
+        {
+            return Err(Error::input(
+                "the support",
+                "expected a label below the number of classes for every example",
+            ));
         }
         let shape = self.prior.head(classes);
         if self.prior.only_head_adapts() {
@@ -184,7 +195,11 @@ fn descend(
         super::trainer::round(&position, &mut single);
         last = slope_at(&single, &mut slope)?;
         if !last.is_finite() {
-            let message = format!("the loss is not finite after step {} at rate {}; choose a smaller rate", step + 1, tuning.rate);
+            let message = format!(
+                "the loss is not finite after step {} at rate {}; choose a smaller rate",
+                step + 1,
+                tuning.rate
+            );
             return Err(Error::input("adapting to the support", message));
         }
     }

@@ -33,7 +33,13 @@ impl NewTask {
     ///
     /// # Errors
     /// When a class has too few examples, or none is left to be scored.
-    pub fn drawn(task: &TextTask, shots: &[usize], draws: usize, most_queries: usize, key: Key) -> Result<Self> {
+    pub fn drawn(
+        task: &TextTask,
+        shots: &[usize],
+        draws: usize,
+        most_queries: usize,
+        key: Key,
+    ) -> Result<Self> {
         let refuse = |message: String| Err(Error::input(format!("task `{}`", task.name), message));
         let most = shots.iter().copied().max().unwrap_or(0);
         let mut members = vec![Vec::new(); task.classes.len()];
@@ -72,7 +78,8 @@ impl NewTask {
                 key.named("draw").index(draw as u64).index(class as u64).generator().shuffle(places);
             }
             for &shots in shots {
-                let chosen: Vec<usize> = orders.iter().flat_map(|places| places[..shots].iter().copied()).collect();
+                let chosen: Vec<usize> =
+                    orders.iter().flat_map(|places| places[..shots].iter().copied()).collect();
                 supports.insert((shots, draw), task.train.select(&chosen));
             }
         }

@@ -190,7 +190,10 @@ impl TextExperiment {
             if held_out.contains(&task.name) { unseen.push(task) } else { observed.push(task) }
         }
         if observed.is_empty() {
-            return Err(Error::config("data.held_out", "holds out every task, which leaves none to learn from"));
+            return Err(Error::config(
+                "data.held_out",
+                "holds out every task, which leaves none to learn from",
+            ));
         }
         let threshold = config.prior.threshold.unwrap_or(shape.layers);
         let heads = match config.prior.head {
@@ -247,7 +250,8 @@ impl TextExperiment {
     /// # Errors
     /// When the encoder's parameters are not those of its shape.
     pub fn start(&self) -> Result<Parameters<f64>> {
-        self.prior.start(&self.material.pretrained.parameters, Key::new(self.config.seed).named("initialisation"))
+        self.prior
+            .start(&self.material.pretrained.parameters, Key::new(self.config.seed).named("initialisation"))
     }
 
     fn remarks(&self) -> Vec<String> {
@@ -282,7 +286,11 @@ impl TextExperiment {
     ///
     /// # Errors
     /// When a number is not finite, or when stopped.
-    pub fn scores(&self, parameters: &Parameters<f64>, stop: &(dyn Fn() -> bool + Sync)) -> Result<TextScores> {
+    pub fn scores(
+        &self,
+        parameters: &Parameters<f64>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<TextScores> {
         let evaluation = &self.config.evaluation;
         self.scores_of(parameters, &self.new_tasks(&evaluation.shots, evaluation.draws)?, stop)
     }
@@ -457,9 +465,9 @@ fn choose_held_out(config: &TextConfig, tasks: &[LabelledTexts]) -> Result<Vec<S
 
 /// The mean number of tokens of an example.
 fn mean_length(tasks: &[TextTask]) -> f64 {
-    let (tokens, examples) = tasks
-        .iter()
-        .fold((0, 0), |(tokens, examples), task| (tokens + task.train.token_count(), examples + task.train.len()));
+    let (tokens, examples) = tasks.iter().fold((0, 0), |(tokens, examples), task| {
+        (tokens + task.train.token_count(), examples + task.train.len())
+    });
     tokens as f64 / examples.max(1) as f64
 }
 

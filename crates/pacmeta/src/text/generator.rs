@@ -135,8 +135,10 @@ impl Generator {
             }
             let of_mean = affine_back(first, mean, &of_hidden, of_first, of_first_bias);
             let share = E::from_f64(1.0 / pass.counts[class].max(1) as f64);
-            for (row, _) in
-                feature_gradient.chunks_exact_mut(width).zip(support.labels).filter(|(_, label)| **label == class)
+            for (row, _) in feature_gradient
+                .chunks_exact_mut(width)
+                .zip(support.labels)
+                .filter(|(_, label)| **label == class)
             {
                 row.iter_mut().zip(&of_mean).for_each(|(sum, &slope)| *sum += share * slope);
             }
@@ -152,7 +154,13 @@ fn affine<E: Element>(weight: &[E], bias: &[E], input: &[E], output: &mut [E]) {
 }
 
 /// Adds the derivatives in W and b; returns that in the input.
-fn affine_back<E: Element>(weight: &[E], input: &[E], slopes: &[E], of_weight: &mut [E], of_bias: &mut [E]) -> Vec<E> {
+fn affine_back<E: Element>(
+    weight: &[E],
+    input: &[E],
+    slopes: &[E],
+    of_weight: &mut [E],
+    of_bias: &mut [E],
+) -> Vec<E> {
     let mut of_input = vec![E::ZERO; input.len()];
     let rows = weight.chunks_exact(input.len()).zip(of_weight.chunks_exact_mut(input.len()));
     for (((row, of_row), of_bias), &slope) in rows.zip(of_bias).zip(slopes) {

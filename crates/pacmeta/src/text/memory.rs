@@ -43,7 +43,8 @@ impl Estimate {
         let kind = config.method.kind;
         let through =
             matches!(kind, ClassificationMethodKind::Maml | ClassificationMethodKind::Bmaml) && above > 0.0;
-        let recorded = 4.0 * (subset * tokens * above * RECORDED_WIDTHS * hidden + RECORDED_COPIES * adapting);
+        let recorded =
+            4.0 * (subset * tokens * above * RECORDED_WIDTHS * hidden + RECORDED_COPIES * adapting);
         let steps = config.method.steps as f64;
         let inner = match (through, config.way_back) {
             (false, _) if above > 0.0 => 4.0 * 6.0 * adapting,
@@ -89,7 +90,10 @@ fn check_against(config: &TextConfig, prior: &TextPrior, tokens: f64, free: f64)
             smaller.data.support = smaller.data.support.min(smaller.data.examples).max(1);
             if fits(&smaller) {
                 let data = &smaller.data;
-                advice = format!("data.examples = {} with data.support = {} would fit", data.examples, data.support);
+                advice = format!(
+                    "data.examples = {} with data.support = {} would fit",
+                    data.examples, data.support
+                );
                 break;
             }
         }

@@ -64,7 +64,12 @@ struct StoredTuning {
 
 impl TextModel {
     /// A model from its parts.
-    pub fn new(prior: TextPrior, parameters: Parameters<f64>, tokeniser: Tokeniser, tuning: FineTuning) -> Self {
+    pub fn new(
+        prior: TextPrior,
+        parameters: Parameters<f64>,
+        tokeniser: Tokeniser,
+        tuning: FineTuning,
+    ) -> Self {
         Self { prior, parameters, tokeniser, tuning, notes: Map::new() }
     }
 
@@ -152,7 +157,11 @@ impl TextModel {
         let Some(Value::Object(metadata)) = &checkpoint.metadata else {
             return Err(Error::input(&origin, "says nothing about its encoder (metadata key `pacmeta`)"));
         };
-        fn part<T: serde::de::DeserializeOwned>(origin: &str, metadata: &Map<String, Value>, key: &str) -> Result<T> {
+        fn part<T: serde::de::DeserializeOwned>(
+            origin: &str,
+            metadata: &Map<String, Value>,
+            key: &str,
+        ) -> Result<T> {
             let value = metadata.get(key).cloned().unwrap_or_default();
             serde_json::from_value(value).map_err(|error| {
                 Error::input_at(origin, format!("metadata `pacmeta`, key `{key}`"), error.to_string())
@@ -181,7 +190,8 @@ impl TextModel {
         prior["kind"] = json!(KIND);
         metadata.insert("prior".into(), prior);
         let FineTuning { steps, rate } = self.tuning;
-        metadata.insert("adaptation".into(), json!(StoredTuning { steps, rate, length: self.tokeniser.limit() }));
+        metadata
+            .insert("adaptation".into(), json!(StoredTuning { steps, rate, length: self.tokeniser.limit() }));
         Checkpoint {
             tensors: NamedTensor::of_parameters(&self.parameters),
             precision: Precision::F32,

@@ -95,8 +95,7 @@ impl TextNetwork<'_> {
     ) -> Result<HeadTerms> {
         let (prior, threshold) = (self.prior, self.prior.threshold);
         let tokens = episode.tokens.all_tokens();
-        let dropout =
-            (self.dropout > 0.0).then(|| Dropout { rate: self.dropout, key: key.named("dropout") });
+        let dropout = (self.dropout > 0.0).then(|| Dropout { rate: self.dropout, key: key.named("dropout") });
         let lower = &self.parameters[..prior.encoder.boundary(threshold)];
         room.states.clear();
         let states = lower_forward(
@@ -139,8 +138,9 @@ impl TextNetwork<'_> {
         let tokens = episode.tokens.all_tokens();
         let states = States { values: &room.states, starts: tokens.starts };
         let upper = &self.parameters[pooler.clone()];
-        let features = upper_forward(encoder, encoder.layers, upper, states, Keep::ForBackward, None, &mut room.upper)?
-            .to_vec();
+        let features =
+            upper_forward(encoder, encoder.layers, upper, states, Keep::ForBackward, None, &mut room.upper)?
+                .to_vec();
         let labels = &episode.tokens.labels;
         let support = Examples {
             features: &features[..episode.subset * shape.features],
@@ -156,7 +156,13 @@ impl TextNetwork<'_> {
             (None, None) => vec![0.0; shape.parameters()],
         };
         let task = FeatureTask { shape, features: &features, labels, subset: episode.subset };
-        let terms = method.task_gradient(&head, &task, key.named("method"), &mut room.head, &mut room.head_gradient)?;
+        let terms = method.task_gradient(
+            &head,
+            &task,
+            key.named("method"),
+            &mut room.head,
+            &mut room.head_gradient,
+        )?;
         let HeadGradient { head: of_head, features: of_features } = &mut room.head_gradient;
         if let Some(generator) = prior.generator() {
             let own = &self.parameters[prior.encoder_len()..];
@@ -167,7 +173,16 @@ impl TextNetwork<'_> {
         }
         let TaskRoom { upper: pass, state_gradient, .. } = room;
         let to = &mut gradient[pooler];
-        upper_backward(encoder, encoder.layers, upper, states_of(&room.states, tokens), of_features, pass, to, Some(state_gradient))?;
+        upper_backward(
+            encoder,
+            encoder.layers,
+            upper,
+            states_of(&room.states, tokens),
+            of_features,
+            pass,
+            to,
+            Some(state_gradient),
+        )?;
         Ok(terms)
     }
 

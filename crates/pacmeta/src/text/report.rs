@@ -4,7 +4,8 @@ use super::evaluation::{ShotScores, TextScores};
 use super::experiment::VALIDATION;
 use super::files::TextRunFiles;
 use crate::report::{
-    Axis, Cell, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection, StudyTable,
+    Axis, Cell, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
+    StudyTable,
 };
 use crate::training::metrics::MetricsLine;
 
@@ -43,7 +44,8 @@ pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
             data.examples,
             data.support,
             match run.scores {
-                Some(_) => "It was then scored on tasks that it never saw, beside the same encoder without meta-learning.",
+                Some(_) =>
+                    "It was then scored on tasks that it never saw, beside the same encoder without meta-learning.",
                 None => "The run is not finished.",
             }
         ),
@@ -161,7 +163,8 @@ pub(crate) fn curve_section(runs: &[(&str, &[MetricsLine])]) -> Option<StudySect
     let mut section = StudySection::new("learning", "Learning");
     if drawn(&accuracy) {
         let caption = "Tasks that training never saw, always the same draws, with the fewest shots. The first point is the encoder before meta-learning.";
-        section = section.with(StudyFigure::new("validation", "Accuracy on held-out tasks", accuracy, caption));
+        section =
+            section.with(StudyFigure::new("validation", "Accuracy on held-out tasks", accuracy, caption));
     }
     if drawn(&loss) {
         let caption = "The loss of what adapted on the judged examples of training tasks, averaged over neighbouring lines of metrics. PACOH and Reptile adapt to all of these examples, multi-task learning to none.";

@@ -139,7 +139,8 @@ impl<'a> TextTrainer<'a> {
     pub fn bytes(&self) -> TrainingBytes {
         let size = self.parameters.values().len();
         // parameters, gradient and two moments in f64, rounded parameters and a task's gradient in f32
-        let parameters = size * (4 * size_of::<f64>() + 2 * size_of::<f32>()) + self.centre.len() * size_of::<f64>();
+        let parameters =
+            size * (4 * size_of::<f64>() + 2 * size_of::<f32>()) + self.centre.len() * size_of::<f64>();
         let (passes, inner) = self.room.bytes();
         TrainingBytes { parameters, passes, inner }
     }
@@ -159,8 +160,11 @@ impl<'a> TextTrainer<'a> {
             *gradient = weight * (value - centre);
             squares += (value - centre).powi(2);
         }
-        let network =
-            TextNetwork { prior: self.prior, parameters: &self.single, dropout: self.config.training.dropout };
+        let network = TextNetwork {
+            prior: self.prior,
+            parameters: &self.single,
+            dropout: self.config.training.dropout,
+        };
         let batch = self.config.training.batch;
         let share = 1.0 / batch as f64;
         let mut mean = TextTerms { total: 0.5 * weight * squares, ..TextTerms::default() };

@@ -1,9 +1,10 @@
-//! Methods on whole convolutional networks: derivatives against finite differences and the tape, special cases, refusals; and image
+//! Methods on networks whose body adapts: derivatives against finite differences and the tape, special cases, refusals; and image
 //! models whose every parameter adapts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test")]
 
 mod conformance;
+mod encoders;
 mod gradients;
 #[cfg(feature = "images")]
 mod models;

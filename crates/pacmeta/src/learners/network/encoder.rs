@@ -86,7 +86,12 @@ impl<E: Element> Body for UpperLayers<E> {
         states.values.len()
     }
 
-    fn forward<'r>(&self, parameters: &[E], states: States<'_, E>, room: &'r mut EncoderRoom<E>) -> Result<&'r [E]> {
+    fn forward<'r>(
+        &self,
+        parameters: &[E],
+        states: States<'_, E>,
+        room: &'r mut EncoderRoom<E>,
+    ) -> Result<&'r [E]> {
         Ok(upper_forward(&self.shape, self.threshold, parameters, states, Keep::ForBackward, None, room)?)
     }
 

@@ -83,7 +83,8 @@ impl<B: Body> Unrolled<'_, '_, B> {
         let adapted = state.position.to_parameters();
         let offsets = adapted.values().iter().zip(self.place.parameters).map(|(&v, &p)| v - p).collect();
         drop(adapted);
-        let accumulators = state.accumulators.iter().flat_map(|variable| variable.value().values().to_vec()).collect();
+        let accumulators =
+            state.accumulators.iter().flat_map(|variable| variable.value().values().to_vec()).collect();
         *chain = Chain::on_its_way(self.place.parameters.len(), offsets, accumulators);
         let result = judge(chain, room, gradient.reborrow())?;
         let adjoint = tape.parameters(&self.named(gradient.parameters)?);

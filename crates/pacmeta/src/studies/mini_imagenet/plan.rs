@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::config::ImageConfig;
 use crate::config::ClassificationMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
+use crate::config::ImageConfig;
 use crate::config::images::SYNTHETIC;
 use crate::error::{Error, Result};
 

@@ -1,0 +1,109 @@
+//! `pacmeta reproduce memory`: every measurement in a process of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use pacmeta::benchmark::{ModelShape, TextStep, TextStepSettings};
+use pacmeta::methods::networks::WayBack;
+use pacmeta::report::study_page;
+use pacmeta::studies::memory::{Contender, Measurements, PAPER_STEPS, Plan, STUDY, memory_report, table_csv};
+use pacmeta::studies::{StoredPlan, StudyFolder};
+use pacmeta::training::files::write_atomically;
+use pacmeta::{Error, Result};
+use serde_json::json;
+
+use crate::arguments::{PresetName, Reproduce};
+use crate::interrupt;
+use crate::output::{bold, command_line, print, print_json, remark};
+use crate::table::Table;
+
+pub(super) fn run(arguments: &Reproduce) -> Result<()> {
+    if arguments.data.is_some() {
+        return Err(Error::input("option `--data`", "is for other studies; this one draws random tokens"));
+    }
+    let mut plan = Plan::new(arguments.model_shape.map_or(ModelShape::BertBase, Into::into));
+    if arguments.preset == PresetName::Quick {
+        plan.steps = vec![1, 2];
+    }
+    let out: PathBuf = match &arguments.out {
+        Some(out) => out.clone(),
+        None => Path::new("runs").join(format!("{STUDY}-{}", plan.shape.name())),
+    };
+    let _folder = StudyFolder::open(&out, STUDY, &plan, &command_line())?;
+    let mut found = Measurements::read(&out)?;
+    for contender in Contender::ALL {
+        for &threshold in &plan.thresholds {
+            for &steps in &plan.steps {
+                let settings = plan.settings(contender, threshold, steps);
+                if found.find(settings).is_some() || !found.allows(&plan, contender, threshold, steps) {
+                    continue;
+                }
+                if interrupt::requested() {
+                    return Err(Error::ScoringInterrupted);
+                }
+                if !arguments.quiet {
+                    remark(&format!("{}, v = {threshold}, {steps} inner steps", contender.title()));
+                }
+                found.steps.push(measure(settings)?);
+                found.write(&out)?;
+            }
+        }
+    }
+    show(&out, arguments.json)
+}
+
+/// Runs one measurement in a process of its own.
+fn measure(settings: TextStepSettings) -> Result<TextStep> {
+    let program = std::env::current_exe().map_err(|source| Error::io("find", "this program", source))?;
+    let way_back = match settings.way_back {
+        WayBack::Tape => "tape",
+        WayBack::Recompute => "recompute",
+    };
+    let output = Command::new(&program)
+        .args(["bench", "text", "--json", "--shape", settings.shape.name(), "--way-back", way_back])
+        .args(["--method", settings.method.name()])
+        .args(["--threshold", &settings.threshold.to_string(), "--steps", &settings.steps.to_string()])
+        .args(["--examples", &settings.examples.to_string(), "--support", &settings.support.to_string()])
+        .args(["--length", &settings.length.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|source| Error::io("run", &program, source))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let what = format!("the measurement of {} at v = {}", settings.method.title(), settings.threshold);
+        return Err(Error::input(what, format!("failed ({}): {}", output.status, words.trim())));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Error::input("the measurement's output", error.to_string()))
+}
+
+/// Writes page and numbers, and prints the table.
+pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
+    let Some(stored) = StoredPlan::read(folder)? else {
+        return Err(Error::input(folder.display(), "is no study's folder"));
+    };
+    let plan: Plan = stored.plan(folder)?;
+    let found = Measurements::read(folder)?;
+    let report = memory_report(&plan, &found, Some(stored.command.clone()));
+    let page = folder.join("report.html");
+    write_atomically(folder.join("measurements.csv"), table_csv(&plan, &found).as_bytes())?;
+    write_atomically(&page, study_page(&report).as_bytes())?;
+    if as_json {
+        return print_json(&json!({
+            "measurements": found.steps,
+            "report": page.display().to_string(),
+        }));
+    }
+    let head = std::iter::once(format!("GB with {PAPER_STEPS} inner steps (extrapolated)"))
+        .chain(plan.thresholds.iter().map(|v| format!("v = {v}")));
+    let mut table = Table::new(head);
+    for contender in Contender::ALL {
+        let cells = plan.thresholds.iter().map(|&threshold| {
+            found
+                .line(&plan, contender, threshold)
+                .map_or("-".to_owned(), |line| format!("{:.2}", line.at(PAPER_STEPS) / 1e9))
+        });
+        table.row(std::iter::once(contender.title()).chain(cells));
+    }
+    print(&format!("{}\n{}\nreport   {}\n", bold(&report.title), table.render(), page.display()))
+}
