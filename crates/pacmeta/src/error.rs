@@ -141,6 +141,16 @@ pub enum Error {
         /// The first failure, in words.
         reason: String,
     },
+    /// A model of a plan failed, which is recorded.
+    #[error("the model of index {index} ({label}) failed: {reason}")]
+    ModelFailed {
+        /// Its index.
+        index: usize,
+        /// The model in words.
+        label: String,
+        /// Why.
+        reason: String,
+    },
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] pacmeta_tensor::TensorError),

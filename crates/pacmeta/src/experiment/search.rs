@@ -90,6 +90,17 @@ impl Experiment {
         self.choose_temperatures_from(TrialLog::in_memory(), observer)
     }
 
+    /// The same, with finished trials kept in a file that several processes may share.
+    pub(crate) fn choose_temperatures_keeping(
+        &self,
+        trials: &std::path::Path,
+        observer: &mut dyn Observer,
+    ) -> Result<TemperatureChoice> {
+        let log =
+            if self.config.search.is_some() { TrialLog::shared(trials)? } else { TrialLog::in_memory() };
+        self.choose_temperatures_from(log, observer)
+    }
+
     /// The same, with trials that an earlier call finished, and a place for those of this one.
     pub(super) fn choose_temperatures_from(
         &self,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,34 +56,42 @@ impl Line {
     }
 }
 
+#[derive(Debug)]
+enum Place {
+    Nowhere,
+    Appended(File, PathBuf),
+    /// Several processes may write: each puts its whole list in the place of another's.
+    Replaced(PathBuf, String),
+}
+
 /// Where finished trials are kept.
 #[derive(Debug)]
 pub(super) struct TrialLog {
     known: BTreeMap<Job, TrialOutcome>,
-    file: Option<(File, std::path::PathBuf)>,
+    place: Place,
 }
 
 impl TrialLog {
     /// Nothing is kept.
     pub(super) fn in_memory() -> Self {
-        Self { known: BTreeMap::new(), file: None }
+        Self { known: BTreeMap::new(), place: Place::Nowhere }
     }
 
     /// Kept in this file, with what an earlier search left there.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let mut known = BTreeMap::new();
-        if path.exists() {
-            let bytes = read_bounded(path, MAX_BYTES)?;
-            let lines =
-                bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-            known.extend(lines.filter_map(Line::outcome));
-        }
+        let (known, whole) = read(path)?;
         // Rewritten, so that a line that was cut off does not spoil the next one.
-        let whole: String = known.iter().map(|(job, outcome)| text(*job, outcome)).collect();
         write_atomically(path, whole.as_bytes())?;
         let file = OpenOptions::new().append(true).open(path);
         let file = file.map_err(|source| Error::io("write", path, source))?;
-        Ok(Self { known, file: Some((file, path.to_path_buf())) })
+        Ok(Self { known, place: Place::Appended(file, path.to_path_buf()) })
+    }
+
+    /// The same for a file that several processes may write at the same time, without any lock: it is replaced as a whole
+    /// with every trial, and the last one counts. Equal jobs have equal outcomes, so nothing but work can be lost.
+    pub(super) fn shared(path: &Path) -> Result<Self> {
+        let (known, whole) = read(path)?;
+        Ok(Self { known, place: Place::Replaced(path.to_path_buf(), whole) })
     }
 
     /// The trials that were there.
@@ -93,9 +101,29 @@ impl TrialLog {
 
     /// Keeps one more.
     pub(super) fn append(&mut self, job: Job, outcome: &TrialOutcome) -> Result<()> {
-        let Some((file, path)) = &mut self.file else { return Ok(()) };
-        file.write_all(text(job, outcome).as_bytes()).map_err(|source| Error::io("write", path, source))
+        match &mut self.place {
+            Place::Nowhere => Ok(()),
+            Place::Appended(file, path) => file
+                .write_all(text(job, outcome).as_bytes())
+                .map_err(|source| Error::io("write", path, source)),
+            Place::Replaced(path, whole) => {
+                whole.push_str(&text(job, outcome));
+                write_atomically(path, whole.as_bytes())
+            }
+        }
     }
+}
+
+/// What a file holds, and its whole lines.
+fn read(path: &Path) -> Result<(BTreeMap<Job, TrialOutcome>, String)> {
+    let mut known = BTreeMap::new();
+    if path.exists() {
+        let bytes = read_bounded(path, MAX_BYTES)?;
+        let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        known.extend(lines.filter_map(Line::outcome));
+    }
+    let whole = known.iter().map(|(job, outcome)| text(*job, outcome)).collect();
+    Ok((known, whole))
 }
 
 fn text(job: Job, outcome: &TrialOutcome) -> String {

@@ -4,6 +4,7 @@
 //! * [`record`]: an append-only file of what came out, which survives a crash at any byte.
 //! * [`folder`]: the plan of a study beside its record.
 //! * [`runner`]: computes what is missing, in parallel.
+//! * [`cluster`]: the pieces of a study as the jobs of a scheduler: a plan file, an index, atomic results.
 //! * [`grid`]: points of several axes in a stable order.
 //! * [`summary`]: means with standard errors, also of models crossed with tasks.
 //! * [`cross_validation`]: settings chosen on other tasks than they are scored on.
@@ -14,6 +15,7 @@
 //! * [`sweep`]: a grid over anybody's configuration and tasks.
 
 pub mod claims;
+pub mod cluster;
 pub mod cross_validation;
 pub mod folder;
 pub mod grid;
@@ -32,5 +34,5 @@ pub mod sweep;
 pub use folder::{Session, StoredPlan, StudyFolder};
 pub use numbers::NumbersFile;
 pub use record::{Ending, Records};
-pub use runner::{Failures, Progress, SilentStudy, StudyObserver};
-pub use spec::{Spec, Stop};
+pub use runner::{Failures, Progress, Recorder, SilentStudy, StudyObserver};
+pub use spec::{Keep, Spec, Stop};

@@ -53,11 +53,11 @@ pub enum Ending<T> {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Record<S, T> {
-    hash: String,
-    seconds: f64,
-    spec: S,
-    ending: Ending<T>,
+pub(super) struct Record<S, T> {
+    pub(super) hash: String,
+    pub(super) seconds: f64,
+    pub(super) spec: S,
+    pub(super) ending: Ending<T>,
 }
 
 /// The hash of a line, read before the rest of it.
@@ -164,13 +164,14 @@ impl<S: Spec> Records<S> {
     }
 }
 
-fn line_of(value: &impl Serialize) -> Result<String> {
+/// A value as a line with its checksum.
+pub(super) fn line_of(value: &impl Serialize) -> Result<String> {
     let body = serde_json::to_string(value).map_err(|error| Error::input("record", error.to_string()))?;
     Ok(format!("{OPENING}{:08x}{MIDDLE}{body}}}\n", crc32c::crc32c(body.as_bytes())))
 }
 
 /// The record inside a line, if the checksum fits.
-fn checked_body(line: &[u8]) -> Option<&[u8]> {
+pub(super) fn checked_body(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(OPENING.as_bytes())?;
     let (checksum, rest) = rest.split_at_checked(8)?;
     let body = rest.strip_prefix(MIDDLE.as_bytes())?.strip_suffix(b"}")?;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::record::{Ending, Records};
-use super::spec::Spec;
+use super::spec::{Keep, Spec};
 use crate::error::{Error, Result};
 
 /// Watches a study, and may stop it. Called from several threads.
@@ -66,6 +66,33 @@ pub enum Failures {
     Retry,
 }
 
+/// Where finished pieces go.
+pub trait Recorder<S: Spec>: Send {
+    /// How the piece of this hash ended, if it did.
+    fn ending(&self, hash: &str) -> Option<&Ending<S::Outcome>>;
+
+    /// Records a piece, on the disk when this returns.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    fn append(&mut self, spec: &S, ending: Ending<S::Outcome>, seconds: f64) -> Result<()>;
+
+    /// Where the piece of this hash may leave its state when it is stopped, if anywhere.
+    fn keep(&self, _hash: &str) -> Option<Keep> {
+        None
+    }
+}
+
+impl<S: Spec> Recorder<S> for Records<S> {
+    fn ending(&self, hash: &str) -> Option<&Ending<S::Outcome>> {
+        Records::ending(self, hash)
+    }
+
+    fn append(&mut self, spec: &S, ending: Ending<S::Outcome>, seconds: f64) -> Result<()> {
+        Records::append(self, spec, ending, seconds)
+    }
+}
+
 /// Computes what is missing and records it. A piece that fails is recorded with its error and stops nothing. The record's
 /// content does not depend on the number of threads, only the order of its lines does.
 ///
@@ -73,36 +100,47 @@ pub enum Failures {
 /// When the record cannot be written, or the observer stops ([`Error::Interrupted`] with the number of finished pieces).
 pub fn run<S: Spec>(
     specs: &[S],
-    records: &mut Records<S>,
+    records: &mut impl Recorder<S>,
     failures: Failures,
     observer: &dyn StudyObserver,
 ) -> Result<Progress> {
     let mut progress = Progress { total: specs.len(), ..Progress::default() };
     let mut missing = Vec::new();
     for spec in specs {
-        match records.ending(&spec.hash()?) {
+        let hash = spec.hash()?;
+        match records.ending(&hash) {
             Some(Ending::Done(_)) => progress.earlier += 1,
             Some(Ending::Failed(_)) if failures == Failures::Keep => {
                 progress.earlier += 1;
                 progress.failed += 1;
             }
-            _ => missing.push(spec),
+            _ => missing.push((spec, records.keep(&hash))),
         }
     }
-    progress.cost_total = missing.iter().map(|spec| spec.cost()).sum();
+    progress.cost_total = missing.iter().map(|(spec, _)| spec.cost()).sum();
     observer.begin(&progress);
     let next = AtomicUsize::new(0);
     let shared = Mutex::new((records, progress, None::<Error>));
     let locked = || shared.lock().unwrap_or_else(PoisonError::into_inner);
     let work = || {
-        while let Some(spec) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some((spec, keep)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
             if observer.stop() || locked().2.is_some() {
                 return;
             }
             let start = Instant::now();
-            let ending = match spec.run(&|| observer.stop()) {
+            let stop = || observer.stop();
+            let outcome = match keep {
+                Some(keep) => spec.run_keeping(&stop, keep),
+                None => spec.run(&stop),
+            };
+            let ending = match outcome {
                 Ok(outcome) => readable::<S>(outcome),
                 Err(error) if error.is_interruption() => return,
+                // No fault of the model: its state could not be written.
+                Err(source @ Error::Io { .. }) => {
+                    locked().2.get_or_insert(source);
+                    return;
+                }
                 Err(error) => Ending::Failed(error.to_string()),
             };
             let failure = match &ending {
@@ -115,6 +153,7 @@ pub fn run<S: Spec>(
                 error.get_or_insert(source);
                 return;
             }
+            keep.iter().for_each(Keep::clear);
             progress.done += 1;
             progress.failed += usize::from(failure.is_some());
             progress.cost_done += spec.cost();

@@ -1,5 +1,7 @@
 //! What a study is made of: specifications of models, each with a hash of its content.
 
+use std::path::{Path, PathBuf};
+
 use pacmeta_tensor::Key;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,6 +10,46 @@ use crate::error::{Error, Result};
 
 /// Whether the user asked to stop.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Where a piece that is stopped before its end may leave its state, and find it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    prefix: PathBuf,
+}
+
+impl Keep {
+    /// Files whose names begin like this path.
+    pub fn new(prefix: impl Into<PathBuf>) -> Self {
+        Self { prefix: prefix.into() }
+    }
+
+    /// The state of training.
+    pub fn state(&self) -> PathBuf {
+        self.with("state.safetensors")
+    }
+
+    /// The finished trials of a search for temperatures.
+    pub fn trials(&self) -> PathBuf {
+        self.with("search.jsonl")
+    }
+
+    /// Removes what is of no use any more. What cannot be removed does no harm.
+    pub fn clear(&self) {
+        for path in [self.state(), self.trials()] {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Whether anything is kept.
+    pub fn exists(&self) -> bool {
+        self.state().exists() || self.trials().exists()
+    }
+
+    fn with(&self, ending: &str) -> PathBuf {
+        let name = self.prefix.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        self.prefix.parent().unwrap_or(Path::new("")).join(format!("{name}.{ending}"))
+    }
+}
 
 /// One piece of a study: everything that its outcome depends on, and how to get it.
 ///
@@ -33,6 +75,14 @@ pub trait Spec: Serialize + DeserializeOwned + Clone + Send + Sync {
     /// # Errors
     /// [`Error::Interrupted`] when stopped, else whatever made the piece fail.
     fn run(&self, stop: Stop<'_>) -> Result<Self::Outcome>;
+
+    /// The same, from where an earlier call was stopped, to the same bits. A piece that keeps nothing starts anew.
+    ///
+    /// # Errors
+    /// As [`Spec::run`], and when the state cannot be written.
+    fn run_keeping(&self, stop: Stop<'_>, _keep: &Keep) -> Result<Self::Outcome> {
+        self.run(stop)
+    }
 
     /// 32 hexadecimal digits that stand for the study, its version and the content.
     ///

@@ -1,6 +1,7 @@
 //! The pieces of a sweep: one model of one setting, trained and scored; and the floor that needs no training.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +9,12 @@ use crate::config::{Config, MethodKind};
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, PlainGp, Scores, evaluate, floor_scores};
 use crate::experiment::{Experiment, Observer, TemperatureChoice};
-use crate::studies::spec::{Spec, Stop};
+use crate::studies::spec::{Keep, Spec, Stop};
 use crate::training::IterationTerms;
+use crate::training::checkpoint::TrainingState;
+
+/// A model that takes longer leaves its state this often, for the case that its end comes without a warning.
+const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 /// A piece of a sweep. Its content is a resolved configuration and a checksum of all tasks, so that changed data are other
 /// models.
@@ -109,12 +114,35 @@ impl Spec for SweepSpec {
     }
 
     fn run(&self, stop: Stop<'_>) -> Result<SweepOutcome> {
+        self.compute(stop, None)
+    }
+
+    fn run_keeping(&self, stop: Stop<'_>, keep: &Keep) -> Result<SweepOutcome> {
+        self.compute(stop, Some(keep))
+    }
+}
+
+impl SweepSpec {
+    /// A piece that was read from a file, with its tasks and its [label](Spec::label), so that it can be computed.
+    pub(in crate::studies) fn with_tasks(mut self, experiment: &Arc<Experiment>, text: &str) -> Self {
+        match &mut self {
+            Self::Model { config, label, tasks, .. } => {
+                let seed = format!(", seed {}", config.seed);
+                *label = text.strip_suffix(&seed).unwrap_or(text).to_owned();
+                *tasks = Some(Arc::clone(experiment));
+            }
+            Self::PlainGp { tasks, .. } => *tasks = Some(Arc::clone(experiment)),
+        }
+        self
+    }
+
+    fn compute(&self, stop: Stop<'_>, keep: Option<&Keep>) -> Result<SweepOutcome> {
         let (Self::Model { tasks, .. } | Self::PlainGp { tasks, .. }) = self;
         let tasks = tasks
             .as_ref()
             .ok_or_else(|| Error::input("sweep", "a piece that was read from a record has no tasks"))?;
         match self {
-            Self::Model { config, .. } => measure(tasks.with_config((**config).clone())?, stop),
+            Self::Model { config, .. } => measure(&tasks.with_config((**config).clone())?, stop, keep),
             Self::PlainGp { .. } => {
                 let scores = finite(&evaluate(&PlainGp, tasks.scored())?)?;
                 Ok(SweepOutcome { scores, prior_mean: None, beta: None, alpha: None })
@@ -141,11 +169,29 @@ impl Observer for Asking<'_> {
     }
 }
 
-fn measure(experiment: Experiment, stop: Stop<'_>) -> Result<SweepOutcome> {
-    let choice = experiment.choose_temperatures(&mut Asking(stop))?;
+fn measure(experiment: &Experiment, stop: Stop<'_>, keep: Option<&Keep>) -> Result<SweepOutcome> {
+    let choice = match keep {
+        Some(keep) => experiment.choose_temperatures_keeping(&keep.trials(), &mut Asking(stop))?,
+        None => experiment.choose_temperatures(&mut Asking(stop))?,
+    };
     let mut trainer = experiment.trainer(&choice)?;
+    // A state that cannot be used costs the work behind it, nothing else.
+    if let Some(state) = keep.and_then(|keep| TrainingState::read(keep.state()).ok())
+        && trainer.restore(&state).is_err()
+    {
+        trainer = experiment.trainer(&choice)?;
+    }
+    let mut kept = Instant::now();
     while trainer.iteration() < experiment.config().training.iterations {
-        if stop() {
+        let stopped = stop();
+        if let Some(keep) = keep
+            && trainer.iteration() > 0
+            && (stopped || kept.elapsed() >= KEPT_EVERY)
+        {
+            trainer.state().write(keep.state())?;
+            kept = Instant::now();
+        }
+        if stopped {
             return Err(Error::Interrupted { iteration: trainer.iteration() });
         }
         trainer.step()?;

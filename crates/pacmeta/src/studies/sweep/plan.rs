@@ -1,6 +1,7 @@
 //! From a file with a grid to the settings that differ, and the pieces to be computed.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use pacmeta_tensor::Key;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::model::SweepSpec;
-use crate::config::{Config, SweepFile, SweepMetric};
+use crate::config::{Assumption, Config, DataSource, SweepFile, SweepMetric};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::studies::cross_validation::Folds;
@@ -83,6 +84,27 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// The tasks of a plan that was made earlier, had once more; a relative path of a table is seen from `folder`.
+    ///
+    /// # Errors
+    /// When the tasks cannot be had, or are not those of the plan.
+    pub fn again(plan: Plan, folder: &Path) -> Result<Self> {
+        let Some(first) = plan.settings.first() else {
+            return Err(Error::input("the plan of the sweep", "has no settings"));
+        };
+        let mut config = first.config.clone();
+        if let DataSource::Table(data) = &mut config.data.source {
+            data.path = folder.join(&data.path);
+        }
+        let tasks = Experiment::prepare(config)?;
+        let checksum = format!("{:08x}", tasks.data_checksum());
+        if checksum != plan.data.checksum {
+            let message = "have changed since the sweep was planned; restore them, or plan it again";
+            return Err(Error::input("the tasks", message));
+        }
+        Ok(Self { plan, tasks: Arc::new(tasks) })
+    }
+
     /// The pieces, ready to be computed.
     pub fn specs(&self) -> Vec<SweepSpec> {
         self.plan.specs_with(Some(&self.tasks))
@@ -120,6 +142,10 @@ impl Plan {
         config.training.log_every = defaults.training.log_every;
         config.training.checkpoint_every = defaults.training.checkpoint_every;
         config.bound = defaults.bound;
+        if config.data.synthetic().is_none() {
+            // The default of a table: only drawn tasks can be simulated.
+            config.bound.assumption = Assumption::None;
+        }
         SweepSpec::Model {
             config: Box::new(config),
             data: self.data.checksum.clone(),

@@ -1,0 +1,286 @@
+//! The folder of results: `plan.json`, which says whose they are, and `000012.json` for the piece of index 12.
+//!
+//! A result is one line of the shape of a record's, written under a temporary name, synced and renamed. One that cannot
+//! be read (a file system that lost the end of it) counts as missing: it is mentioned, and trained again.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::plan_file::{PlanFile, PlanLine};
+use crate::error::{Error, Result};
+use crate::studies::record::{Ending, Record, Records, checked_body, line_of};
+use crate::studies::runner::Recorder;
+use crate::studies::spec::{Keep, Spec};
+use crate::training::files::{is_temporary, read_bounded, write_atomically};
+
+const MARK: &str = "plan.json";
+const FORMAT: u64 = 1;
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A folder of results of one plan.
+#[derive(Debug, Clone)]
+pub struct Results {
+    folder: PathBuf,
+    digest: String,
+}
+
+/// What is under the name of a result.
+enum Found<T> {
+    Absent,
+    Damaged,
+    Whole { seconds: f64, ending: Ending<T> },
+}
+
+#[derive(Deserialize)]
+struct Stored<T> {
+    hash: String,
+    seconds: f64,
+    ending: Ending<T>,
+}
+
+impl Results {
+    /// The folder of a plan's results; changes nothing. It need not exist.
+    ///
+    /// # Errors
+    /// When it holds results of another plan, or something else.
+    pub fn of(plan: &PlanFile, folder: &Path) -> Result<Self> {
+        let results = Self { folder: folder.to_owned(), digest: plan.digest().to_owned() };
+        let mark = folder.join(MARK);
+        if mark.exists() {
+            let value: Value = serde_json::from_slice(&read_bounded(&mark, 1 << 16)?).map_err(|source| {
+                Error::input(mark.display(), format!("expected the mark of a plan: {source}"))
+            })?;
+            if value["format"].as_u64() != Some(FORMAT) || value["plan"].as_str() != Some(plan.digest()) {
+                let message = "holds the results of another plan; give the folder of this one with --results, or make the \
+                               plan again under another name";
+                return Err(Error::input(folder.display(), message));
+            }
+        } else if folder.exists() {
+            let list = |source| Error::io("list", folder, source);
+            for entry in fs::read_dir(folder).map_err(list)? {
+                let name = entry.map_err(list)?.file_name();
+                if !name.to_str().is_some_and(is_temporary) {
+                    let message = format!(
+                        "holds something else than results of a plan (`{}`); choose another --results",
+                        name.display()
+                    );
+                    return Err(Error::input(folder.display(), message));
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    /// Makes the folder and marks it. Whoever does it at the same time writes the same.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn claim(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder).map_err(|source| Error::io("create", &self.folder, source))?;
+        let mark = self.folder.join(MARK);
+        if mark.exists() {
+            return Ok(());
+        }
+        write_atomically(mark, format!("{}\n", json!({ "format": FORMAT, "plan": self.digest })).as_bytes())
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn path(&self, index: usize) -> PathBuf {
+        self.folder.join(format!("{index:06}.json"))
+    }
+
+    /// Where a piece leaves its state: the name holds a part of the hash, so that it is never another piece's.
+    fn keep(&self, line: &PlanLine) -> Keep {
+        let hash = line.hash.get(..12).unwrap_or(&line.hash);
+        Keep::new(self.folder.join(format!("{:06}-{hash}", line.index)))
+    }
+
+    fn look<T: DeserializeOwned>(&self, line: &PlanLine) -> Result<Found<T>> {
+        let path = self.path(line.index);
+        let bytes = match read_bounded(&path, MAX_BYTES) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Found::Absent);
+            }
+            other => other?,
+        };
+        let body = bytes.strip_suffix(b"\n").and_then(checked_body);
+        let Some(stored) = body.and_then(|body| serde_json::from_slice::<Stored<T>>(body).ok()) else {
+            return Ok(Found::Damaged);
+        };
+        if stored.hash != line.hash {
+            let message = "is the result of another model; it does not belong into this folder, remove it";
+            return Err(Error::input(path.display(), message));
+        }
+        Ok(Found::Whole { seconds: stored.seconds, ending: stored.ending })
+    }
+}
+
+/// The pieces of one job, as the [runner](crate::studies::runner) records them.
+#[derive(Debug)]
+pub struct Job<'a, S: Spec> {
+    results: &'a Results,
+    lines: HashMap<String, &'a PlanLine>,
+    endings: HashMap<String, Ending<S::Outcome>>,
+    damaged: Vec<usize>,
+}
+
+impl<'a, S: Spec> Job<'a, S> {
+    /// The pieces of these lines, with the results that are there already.
+    ///
+    /// # Errors
+    /// When a result cannot be read, or is another model's.
+    pub fn new(results: &'a Results, lines: &'a [PlanLine]) -> Result<Self> {
+        let mut job = Self {
+            results,
+            lines: lines.iter().map(|line| (line.hash.clone(), line)).collect(),
+            endings: HashMap::new(),
+            damaged: Vec::new(),
+        };
+        for line in lines {
+            match results.look(line)? {
+                Found::Whole { ending, .. } => _ = job.endings.insert(line.hash.clone(), ending),
+                Found::Damaged => job.damaged.push(line.index),
+                Found::Absent => {}
+            }
+        }
+        Ok(job)
+    }
+
+    /// Indices whose results cannot be read.
+    pub fn damaged(&self) -> &[usize] {
+        &self.damaged
+    }
+
+    /// The pieces that failed: index, label and reason, in the order of the plan.
+    pub fn failures(&self) -> Vec<(usize, &str, &str)> {
+        let mut failures: Vec<_> = self
+            .endings
+            .iter()
+            .filter_map(|(hash, ending)| match (self.lines.get(hash), ending) {
+                (Some(line), Ending::Failed(reason)) => {
+                    Some((line.index, line.label.as_str(), reason.as_str()))
+                }
+                _ => None,
+            })
+            .collect();
+        failures.sort_unstable();
+        failures
+    }
+}
+
+impl<S: Spec> Recorder<S> for Job<'_, S> {
+    fn ending(&self, hash: &str) -> Option<&Ending<S::Outcome>> {
+        self.endings.get(hash)
+    }
+
+    fn append(&mut self, spec: &S, ending: Ending<S::Outcome>, seconds: f64) -> Result<()> {
+        let hash = spec.hash()?;
+        let Some(line) = self.lines.get(&hash) else {
+            return Err(Error::input("job", "a model was trained that is not in its part of the plan"));
+        };
+        let record = Record { hash: hash.clone(), seconds, spec: spec.clone(), ending };
+        write_atomically(self.results.path(line.index), line_of(&record)?.as_bytes())?;
+        self.endings.insert(hash, record.ending);
+        Ok(())
+    }
+
+    fn keep(&self, hash: &str) -> Option<Keep> {
+        self.lines.get(hash).map(|line| self.results.keep(line))
+    }
+}
+
+/// What is done of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Survey {
+    /// All pieces.
+    pub pieces: usize,
+    /// Indices with an outcome.
+    pub done: Vec<usize>,
+    /// Indices that ended with an error, and the error.
+    pub failed: Vec<(usize, String)>,
+    /// Indices without a result, damaged ones included.
+    pub missing: Vec<usize>,
+    /// Indices whose result cannot be read.
+    pub damaged: Vec<usize>,
+    /// Missing indices with a state to continue from.
+    pub begun: Vec<usize>,
+}
+
+impl Survey {
+    /// Looks at every result.
+    ///
+    /// # Errors
+    /// When one cannot be read for another reason than damage, or is another model's.
+    pub fn of(plan: &PlanFile, results: &Results) -> Result<Self> {
+        let mut survey = Self { pieces: plan.lines().len(), ..Self::default() };
+        for line in plan.lines() {
+            match results.look::<Value>(line)? {
+                Found::Whole { ending: Ending::Done(_), .. } => survey.done.push(line.index),
+                Found::Whole { ending: Ending::Failed(reason), .. } => {
+                    survey.failed.push((line.index, reason))
+                }
+                found => {
+                    survey.missing.push(line.index);
+                    if matches!(found, Found::Damaged) {
+                        survey.damaged.push(line.index);
+                    }
+                    if results.keep(line).exists() {
+                        survey.begun.push(line.index);
+                    }
+                }
+            }
+        }
+        Ok(survey)
+    }
+}
+
+/// What [`collect`] found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Results that were not in the record before.
+    pub new: usize,
+    /// Indices without a result.
+    pub missing: Vec<usize>,
+    /// Indices whose result cannot be read, also in `missing`.
+    pub damaged: Vec<usize>,
+}
+
+/// Appends results to the record of a study, in the order of the plan; what is recorded already is left alone.
+///
+/// # Errors
+/// When a result is another model's, or the record cannot be written.
+pub fn collect<S: Spec>(plan: &PlanFile, results: &Results, records: &mut Records<S>) -> Result<Counted> {
+    plan.check_study::<S>()?;
+    let mut counted = Counted::default();
+    for (line, spec) in plan.lines().iter().zip(plan.specs::<S>(plan.lines())?) {
+        let (seconds, ending) = match results.look(line)? {
+            Found::Whole { seconds, ending } => (seconds, ending),
+            found => {
+                counted.missing.push(line.index);
+                if matches!(found, Found::Damaged) {
+                    counted.damaged.push(line.index);
+                }
+                continue;
+            }
+        };
+        let known = match (records.ending(&line.hash), &ending) {
+            (None, _) => false,
+            (Some(Ending::Failed(_)), Ending::Done(_)) => false,
+            (Some(_), _) => true,
+        };
+        if !known {
+            records.append(&spec, ending, seconds)?;
+            counted.new += 1;
+        }
+    }
+    Ok(counted)
+}

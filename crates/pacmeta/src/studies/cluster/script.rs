@@ -1,0 +1,150 @@
+//! Scripts that hand a plan to a scheduler.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::indices::{Chunks, array_expression};
+
+/// Who starts the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Launcher {
+    /// An array of Slurm.
+    #[default]
+    Slurm,
+    /// GNU parallel on one machine, or inside one job.
+    Parallel,
+}
+
+/// What a script says besides the plan.
+#[derive(Debug, Clone)]
+pub struct ScriptOptions {
+    /// Who starts the jobs.
+    pub launcher: Launcher,
+    /// The program.
+    pub program: PathBuf,
+    /// The plan.
+    pub plan: PathBuf,
+    /// The folder of results.
+    pub results: PathBuf,
+    /// The name of the job.
+    pub name: String,
+    /// The limit of a job's time, as Slurm takes it.
+    pub time: Option<String>,
+    /// The partition.
+    pub partition: Option<String>,
+    /// The most jobs at the same time.
+    pub max_running: Option<usize>,
+    /// Processors of a job.
+    pub processors: usize,
+}
+
+/// The most indices of an array of Slurm unless its configuration says otherwise (`MaxArraySize` is 1001).
+pub(super) const USUAL_ARRAY: usize = 1001;
+
+/// The script.
+pub fn script(options: &ScriptOptions, chunks: &Chunks) -> String {
+    match options.launcher {
+        Launcher::Slurm => slurm(options, chunks),
+        Launcher::Parallel => parallel(options, chunks),
+    }
+}
+
+/// The command of a job, without its index.
+fn command(options: &ScriptOptions, chunks: &Chunks) -> String {
+    let mut text = format!(
+        "\"$pacmeta\" sweep run {} --results {}",
+        quoted(&options.plan.display().to_string()),
+        quoted(&options.results.display().to_string())
+    );
+    if chunks.size() > 1 {
+        let _ = write!(text, " --chunk {}", chunks.size());
+    }
+    text
+}
+
+fn head(options: &ScriptOptions) -> String {
+    let program = quoted(&options.program.display().to_string());
+    format!("pacmeta=${{PACMETA:-{program}}}\n")
+}
+
+fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
+    let last = chunks.jobs().saturating_sub(1);
+    let limit = options.max_running.map(|most| format!("%{most}")).unwrap_or_default();
+    let plan = options.plan.display();
+    let packed = if chunks.size() > 1 { format!(" --chunk {}", chunks.size()) } else { String::new() };
+    let mut text = format!(
+        "#!/bin/bash\n\
+         # {jobs} jobs of {plan}. What is missing later:\n\
+         #   sbatch --array=\"$(pacmeta sweep status {plan} --array{packed})\" this-script\n",
+        jobs = chunks.jobs(),
+    );
+    if chunks.jobs() > USUAL_ARRAY {
+        let _ = writeln!(
+            text,
+            "# Slurm takes arrays of {USUAL_ARRAY} indices unless MaxArraySize is larger; --chunk packs several models into a job."
+        );
+    }
+    let mut set = |option: &str, value: &str| _ = writeln!(text, "#SBATCH --{option}={value}");
+    set("job-name", &options.name);
+    set("array", &format!("{}{limit}", array_expression(&(0..=last).collect::<Vec<_>>())));
+    options.time.iter().for_each(|time| set("time", time));
+    options.partition.iter().for_each(|partition| set("partition", partition));
+    set("ntasks", "1");
+    set("cpus-per-task", &options.processors.to_string());
+    set("output", &quoted(&format!("{}/slurm-%A_%a.log", options.results.display())));
+    set("open-mode", "append");
+    set("signal", "B:USR1@120");
+    text.push_str("#SBATCH --requeue\n\n");
+    text.push_str(&head(options));
+    let _ = write!(
+        text,
+        r#"
+# Two minutes before the limit of time Slurm sends SIGUSR1, at a preemption or scancel SIGTERM. Either makes pacmeta
+# write a checkpoint and end with 130. After the first the job is put back into the queue; after a preemption Slurm does
+# that itself; after scancel nobody does.
+again= signalled=yes code=1
+{command} --threads "$SLURM_CPUS_PER_TASK" &
+child=$!
+trap 'signalled=yes; again=yes; kill -USR1 "$child"' USR1
+trap 'signalled=yes; kill -TERM "$child"' TERM
+while [ -n "$signalled" ]; do
+    signalled=
+    wait "$child"
+    ended=$?
+    [ "$ended" -eq 127 ] || code=$ended
+done
+if [ "$code" -eq 130 ] && [ -n "$again" ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$code"
+"#,
+        command = command(options, chunks)
+    );
+    text
+}
+
+fn parallel(options: &ScriptOptions, chunks: &Chunks) -> String {
+    let jobs = options.max_running.map(|most| format!(" --jobs {most}")).unwrap_or_default();
+    let log = quoted(&format!("{}/parallel.log", options.results.display()));
+    format!(
+        "#!/bin/bash\n\
+         # {count} jobs of {plan}. Run it again for what is missing: jobs that are done end at once.\n\
+         # Ctrl-C gives every job a minute to write a checkpoint.\n\
+         {head}export pacmeta\n\
+         seq 0 {last} | parallel{jobs} --termseq TERM,60000,KILL,25 --joblog {log} \\\n    \
+         {command} --index {{}} --threads {threads}\n",
+        count = chunks.jobs(),
+        plan = options.plan.display(),
+        head = head(options),
+        last = chunks.jobs().saturating_sub(1),
+        command = quoted(&command(options, chunks)),
+        threads = options.processors,
+    )
+}
+
+/// A word as a shell takes it; plain ones as they are.
+fn quoted(word: &str) -> String {
+    let plain =
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
