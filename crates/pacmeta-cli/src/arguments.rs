@@ -9,6 +9,8 @@ use pacmeta::config::Assumption;
 use pacmeta::config::{ClassificationMethodKind, images::Normalisation};
 use pacmeta::methods::networks::WayBack;
 
+use crate::cluster_arguments::OnCluster;
+
 /// Few-shot meta-learning with PAC-Bayes guarantees: learn a prior from many small data sets, adapt it to a new one.
 #[derive(Debug, Parser)]
 #[command(
@@ -115,12 +117,20 @@ pub(crate) struct Compare {
 ///
 /// The grid is the section [sweep.grid] of the configuration. Models are recorded one by one as they finish: the same command
 /// continues, and trains only what is new when values or seeds are added. Every setting and seed is scored on the same tasks.
+/// The subcommands are for clusters: a plan, a job for each of its models, and the results brought together.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pacmeta sweep configs/own-sweep.toml --set sweep.seeds=3")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  pacmeta sweep configs/own-sweep.toml --set sweep.seeds=3\n  \
+                  pacmeta sweep plan configs/own-sweep.toml -o plan.jsonl && pacmeta sweep slurm plan.jsonl > plan.sbatch"
+)]
 pub(crate) struct Sweep {
+    #[command(subcommand)]
+    pub(crate) on_cluster: Option<OnCluster>,
     /// The configuration, with a section [sweep.grid]
-    #[arg(value_name = "CONFIG.toml")]
-    pub(crate) config: PathBuf,
+    #[arg(value_name = "CONFIG.toml", required = true)]
+    pub(crate) config: Option<PathBuf>,
     /// The folder of the sweep (default: runs/sweep/ and the name of the configuration)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -1,4 +1,6 @@
-//! Ctrl-C, SIGTERM and SIGHUP: training and searching are asked to stop after saving, everything else ends at once.
+//! Ctrl-C, SIGTERM, SIGUSR1 and SIGHUP: training and searching are asked to stop after saving, everything else ends at
+//! once. SIGTERM and SIGUSR1 are what schedulers send ahead of an end, sometimes twice; only a person who presses Ctrl-C
+//! again is in a hurry.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -13,15 +15,23 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn install() {
     #[cfg(unix)]
     {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let wanted: &[i32] =
-            if hangup_is_ignored() { &[SIGINT, SIGTERM] } else { &[SIGINT, SIGTERM, SIGHUP] };
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+        let wanted: &[i32] = if hangup_is_ignored() {
+            &[SIGINT, SIGTERM, SIGUSR1]
+        } else {
+            &[SIGINT, SIGTERM, SIGUSR1, SIGHUP]
+        };
         if let Ok(mut signals) = signal_hook::iterator::Signals::new(wanted) {
-            std::thread::spawn(move || signals.forever().for_each(|_| interrupted()));
+            let handle = move || {
+                for signal in signals.forever() {
+                    interrupted(if signal == SIGINT { Sender::Person } else { Sender::System });
+                }
+            };
+            std::thread::spawn(handle);
         }
     }
     #[cfg(not(unix))]
-    let _ = ctrlc::set_handler(interrupted);
+    let _ = ctrlc::set_handler(|| interrupted(Sender::Person));
 }
 
 /// Whether this process was started with SIGHUP ignored, as `nohup` does: then it is to survive its terminal. Where that
@@ -35,10 +45,18 @@ fn hangup_is_ignored() -> bool {
         .is_none_or(|mask| mask & (1 << (signal_hook::consts::SIGHUP - 1)) != 0)
 }
 
-/// A second signal ends the process whatever it does; files are written atomically.
-fn interrupted() {
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    Person,
+    System,
+}
+
+/// A second Ctrl-C ends the process whatever it does; files are written atomically.
+fn interrupted(sender: Sender) {
     let first = !REQUESTED.swap(true, Ordering::SeqCst);
-    if !(first && LOOPS.load(Ordering::SeqCst) > 0) {
+    let in_loop = LOOPS.load(Ordering::SeqCst) > 0;
+    if !(in_loop && (first || sender == Sender::System)) {
         crate::output::remark("interrupted");
         std::process::exit(i32::from(EXIT_CODE));
     }
@@ -62,7 +80,7 @@ impl Drop for InLoop {
     }
 }
 
-/// Whether somebody pressed Ctrl-C.
+/// Whether somebody pressed Ctrl-C, or the system asked for an end.
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod classification_progress;
+mod cluster_arguments;
 mod commands;
 mod interrupt;
 mod output;

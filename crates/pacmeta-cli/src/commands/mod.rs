@@ -7,6 +7,7 @@ mod adapt_text;
 pub(crate) mod bench;
 pub(crate) mod bound;
 mod bound_table;
+mod cluster;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod evaluate;

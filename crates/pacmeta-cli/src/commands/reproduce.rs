@@ -31,11 +31,23 @@ pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
 }
 
 fn plan(arguments: &Reproduce) -> Result<Plan> {
-    let of_pictures = "is for the study mini-imagenet; this one draws its tasks";
     if arguments.data.is_some() {
-        return Err(Error::input("option `--data`", of_pictures));
+        return Err(Error::input(
+            "option `--data`",
+            "is for the study mini-imagenet; this one draws its tasks",
+        ));
     }
-    let mut plan = Plan::new(match arguments.preset {
+    sinusoid_plan(arguments.preset, arguments.sets, arguments.seeds, arguments.iterations)
+}
+
+/// A preset with other numbers.
+pub(super) fn sinusoid_plan(
+    preset: PresetName,
+    sets: Option<u64>,
+    seeds: Option<u64>,
+    iterations: Option<u64>,
+) -> Result<Plan> {
+    let mut plan = Plan::new(match preset {
         PresetName::Quick => Preset::Quick,
         PresetName::Cpu => {
             return Err(Error::input(
@@ -45,9 +57,9 @@ fn plan(arguments: &Reproduce) -> Result<Plan> {
         }
         PresetName::Paper => Preset::Paper,
     });
-    plan.data_sets = arguments.sets.unwrap_or(plan.data_sets);
-    plan.seeds = arguments.seeds.unwrap_or(plan.seeds);
-    plan.iterations = arguments.iterations.unwrap_or(plan.iterations);
+    plan.data_sets = sets.unwrap_or(plan.data_sets);
+    plan.seeds = seeds.unwrap_or(plan.seeds);
+    plan.iterations = iterations.unwrap_or(plan.iterations);
     plan.ablation_sets = plan.ablation_sets.min(plan.data_sets);
     Ok(plan)
 }

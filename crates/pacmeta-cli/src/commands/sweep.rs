@@ -25,13 +25,19 @@ use crate::table::{Table, number, with_error};
 const PRINTED: usize = 10;
 
 pub(crate) fn run(arguments: &Sweep) -> Result<()> {
+    if let Some(command) = &arguments.on_cluster {
+        return super::cluster::run(command);
+    }
+    let Some(config) = &arguments.config else {
+        return Err(Error::input("pacmeta sweep", "expected a configuration, or one of its subcommands"));
+    };
     let overrides = arguments.overrides.all();
-    let file = SweepFile::read(&arguments.config, &overrides)?;
-    let prepared = prepare(&file, &arguments.config.display().to_string(), &overrides)?;
+    let file = SweepFile::read(config, &overrides)?;
+    let prepared = prepare(&file, &config.display().to_string(), &overrides)?;
     let plan = &prepared.plan;
     let out: PathBuf = match &arguments.out {
         Some(out) => out.clone(),
-        None => Path::new("runs").join("sweep").join(stem(&arguments.config)?),
+        None => default_folder(config)?,
     };
     let manner = Manner::new(arguments.quiet, arguments.retry_failed);
     if manner.verbosity == Verbosity::Normal {
@@ -39,7 +45,16 @@ pub(crate) fn run(arguments: &Sweep) -> Result<()> {
     }
     let records = run_in(&out, plan, &prepared.specs(), &manner)?;
     show(&out, arguments.json)?;
-    let analysis = Analysis::new(plan, &records)?;
+    refuse_nothing_to_choose(&Analysis::new(plan, &records)?)
+}
+
+/// Where a sweep lives unless somebody says otherwise.
+pub(super) fn default_folder(config: &Path) -> Result<PathBuf> {
+    Ok(Path::new("runs").join("sweep").join(stem(config)?))
+}
+
+/// A finished sweep without a choice is a failed run.
+pub(super) fn refuse_nothing_to_choose(analysis: &Analysis<'_>) -> Result<()> {
     if analysis.chosen.is_some() {
         return Ok(());
     }
@@ -48,7 +63,7 @@ pub(crate) fn run(arguments: &Sweep) -> Result<()> {
 }
 
 /// What the grid amounts to.
-fn scope(plan: &Plan) -> String {
+pub(super) fn scope(plan: &Plan) -> String {
     let collapsed = match plan.collapsed() {
         0 => String::new(),
         1 => "; 1 point of the grid has the configuration of another one".to_owned(),

@@ -4,6 +4,7 @@
 mod adapting;
 mod bad_input;
 mod bounds;
+mod clusters;
 mod helper;
 mod images;
 mod interruption;

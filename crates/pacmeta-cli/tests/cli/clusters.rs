@@ -1,0 +1,335 @@
+//! A sweep as the jobs of a scheduler: planned, run by index, stopped, continued, collected, refused.
+
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::helper::{Place, Ran};
+
+/// A place with `grid.toml` (four models and the plain GP) and its plan.
+fn planned(iterations: usize) -> Place {
+    let place = Place::new();
+    place.write(
+        "grid.toml",
+        format!(
+            "[data]\nexamples = 8\ntasks = 6\ntarget_tasks = 4\nquery = 6\nsupport = 3\n[prior]\nhidden = [8]\n[method]\n\
+             alpha_over_beta = 0.3\n[training]\niterations = {iterations}\nbatch = 2\n[sweep]\nfolds = 2\n[sweep.grid]\n\
+             \"method.name\" = [\"pacoh\", \"pacmaml\"]\n\"method.beta_per_example\" = [10, 30]\n"
+        ),
+    );
+    place.ok(&["sweep", "plan", "grid.toml", "-o", "plan.jsonl"]);
+    place
+}
+
+/// What is recorded by hash, without the seconds.
+fn endings(place: &Place, folder: &str) -> Vec<(String, Value)> {
+    let text = place.text(&format!("{folder}/records.jsonl"));
+    let mut endings: Vec<(String, Value)> = text
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let record = serde_json::from_str::<Value>(line).unwrap()["record"].clone();
+            (record["hash"].as_str().unwrap().to_owned(), record["ending"].clone())
+        })
+        .collect();
+    endings.sort_by(|left, right| left.0.cmp(&right.0));
+    endings
+}
+
+fn array(place: &Place, arguments: &[&str]) -> String {
+    place.ok(&[&["sweep", "status", "plan.jsonl", "--array"], arguments].concat()).trim_end().to_owned()
+}
+
+#[test]
+fn a_plan_run_by_index_and_collected_equals_a_local_sweep() {
+    let place = planned(40);
+    let planned = place.json(&["sweep", "plan", "grid.toml", "-o", "plan.jsonl", "--json"]);
+    assert_eq!(planned["models"].as_u64(), Some(5));
+    assert_eq!(place.text("plan.jsonl").lines().count(), 6);
+    assert_eq!(array(&place, &[]), "0-4");
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "1"]);
+    assert_eq!(array(&place, &[]), "0,2-4");
+    let result = place.read("plan.results/000001.json");
+    let again = place.json(&["sweep", "run", "plan.jsonl", "--index", "1", "--json"]);
+    assert_eq!(again["trained"].as_u64(), Some(0));
+    assert!(place.read("plan.results/000001.json") == result, "a result that is there is left alone");
+
+    // The index of the array job, by every scheduler; and several models a job.
+    for (name, index, rest) in [
+        ("SLURM_ARRAY_TASK_ID", "4", "0,2-3"),
+        ("HQ_TASK_ID", "0", "2-3"),
+        ("JOB_COMPLETION_INDEX", "3", "2"),
+    ] {
+        let output = place.command(&["sweep", "run", "plan.jsonl", "-q"]).env(name, index).output().unwrap();
+        assert_eq!(Ran::from(output).code, Some(0), "{name}");
+        assert_eq!(array(&place, &[]), rest, "{name}");
+    }
+    assert_eq!(array(&place, &["--chunk", "2"]), "1");
+    let partial = place.run(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
+    assert_eq!(partial.code, Some(0));
+    assert!(partial.stderr.contains("1 of 5 models are missing: 2"), "{}", partial.stderr);
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "--chunk", "2", "-q"]);
+    assert_eq!(array(&place, &[]), "");
+    let status = place.ok(&["sweep", "status", "plan.jsonl"]);
+    assert_eq!(status, "5 models: 5 done, 0 failed, 0 missing\n");
+
+    let collected = place.json(&["sweep", "collect", "plan.jsonl", "--out", "collected", "--json"]);
+    let local = place.json(&["sweep", "grid.toml", "--out", "local", "--json", "-q"]);
+    assert_eq!((&collected["settings"], &collected["chosen"]), (&local["settings"], &local["chosen"]));
+    assert_eq!(endings(&place, "collected"), endings(&place, "local"));
+    for file in ["settings.csv", "tasks.csv", "chosen.toml"] {
+        assert!(place.read(&format!("collected/{file}")) == place.read(&format!("local/{file}")), "{file}");
+    }
+    assert_eq!(place.json(&["report", "collected", "--json"])["chosen"], local["chosen"]);
+    // A local sweep goes on where the jobs were.
+    let ran = place.run(&["sweep", "grid.toml", "--out", "collected"]);
+    assert!(ran.stderr.contains("all 5 models are recorded"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_nothing_is_lost() {
+    let place = planned(30);
+    let run = ["sweep", "run", "plan.jsonl", "--index", "1"];
+    place
+        .refused(&["sweep", "run", "plan.jsonl", "--index", "5"], &["index 5", "outside the plan", "0 to 4"]);
+    place.refused(
+        &["sweep", "run", "plan.jsonl", "--index", "2", "--chunk", "3"],
+        &["index 2", "2 jobs of 3 models"],
+    );
+    place.refused(&["sweep", "run", "plan.jsonl"], &["--index", "SLURM_ARRAY_TASK_ID", "HQ_TASK_ID"]);
+    place.refused(&["sweep", "run", "grid.toml", "--index", "0"], &["is no plan", "pacmeta sweep plan"]);
+    place.refused(&["sweep", "run", "absent.jsonl", "--index", "0"], &["absent.jsonl"]);
+    for (variables, words) in [
+        (&[("SLURM_ARRAY_TASK_ID", "many")][..], ["SLURM_ARRAY_TASK_ID", "`many`"]),
+        (&[("SLURM_ARRAY_TASK_ID", "1"), ("HQ_TASK_ID", "2")], ["HQ_TASK_ID is 2", "--index"]),
+    ] {
+        let output = place.command(&["sweep", "run", "plan.jsonl"]).envs(variables.iter().copied()).output();
+        let ran = Ran::from(output.unwrap());
+        assert_eq!(ran.code, Some(2));
+        for word in words {
+            assert!(ran.stderr.replace(": is", " is").contains(word), "{word}: {}", ran.stderr);
+        }
+    }
+    place.ok(&run);
+    let result = place.read("plan.results/000001.json");
+
+    let plan = place.text("plan.jsonl");
+    place.write("edited.jsonl", plan.replacen("\"seed\":0", "\"seed\":7", 1));
+    place.refused(&["sweep", "status", "edited.jsonl"], &["edited.jsonl", "line", "was changed"]);
+    place.write("cut.jsonl", &plan[..plan.len() / 2]);
+    place.refused(&["sweep", "run", "cut.jsonl", "--index", "0"], &["cut.jsonl", "cut off"]);
+
+    // A results folder of another plan, and one of something else.
+    place.ok(&["sweep", "plan", "grid.toml", "-o", "other.jsonl", "--set", "sweep.seeds=2"]);
+    for command in ["run", "status", "collect", "slurm"] {
+        let arguments = ["sweep", command, "other.jsonl", "--results", "plan.results"];
+        place.refused(&arguments, &["plan.results", "another plan"]);
+    }
+    place.write("thesis/chapter.tex", "x");
+    place.refused(
+        &[&run[..], &["--results", "thesis"]].concat(),
+        &["thesis", "something else", "chapter.tex"],
+    );
+    assert_eq!(std::fs::read_dir(place.path("thesis")).unwrap().count(), 1);
+    // A plan is not written over another one.
+    place.refused(
+        &["sweep", "plan", "grid.toml", "-o", "plan.jsonl", "--set", "sweep.seeds=2"],
+        &["plan.results", "another plan"],
+    );
+    std::fs::rename(place.path("other.results"), place.path("elsewhere.results")).unwrap();
+    place.refused(
+        &["sweep", "plan", "grid.toml", "-o", "other.jsonl"],
+        &["other.jsonl", "exists and is not this plan"],
+    );
+
+    // A configuration that changed after planning.
+    let config = place.text("grid.toml");
+    place.write("grid.toml", format!("{config}\n# another thought\n"));
+    for command in [&run[..], &["sweep", "collect", "plan.jsonl"], &["sweep", "slurm", "plan.jsonl"]] {
+        place.refused(command, &["grid.toml", "has changed since plan.jsonl was made"]);
+    }
+    let status = place.run(&["sweep", "status", "plan.jsonl"]);
+    assert_eq!(
+        (status.code, status.stderr.contains("has changed since")),
+        (Some(0), true),
+        "{}",
+        status.stderr
+    );
+    std::fs::remove_file(place.path("grid.toml")).unwrap();
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "2", "-q"]); // the plan holds all that is needed
+    assert!(place.read("plan.results/000001.json") == result);
+    assert_eq!(array(&place, &[]), "0,3-4");
+}
+
+#[test]
+fn tables_that_changed_after_planning_are_refused() {
+    let place = Place::new();
+    let row = |task: usize, example: usize| format!("t{task},{example},{}\n", (task * example) as f64 * 0.1);
+    let rows: String = (0..8).flat_map(|task| (0..6).map(move |example| row(task, example))).collect();
+    place.write("tasks.csv", format!("task,x,y\n{rows}"));
+    place.write(
+        "grid.toml",
+        "[data]\npath = \"tasks.csv\"\nsupport = 3\nheld_out = 4\n[prior]\nhidden = [4]\n[training]\niterations = 10\n\
+         [sweep.grid]\n\"method.name\" = [\"pacoh\"]\n\"method.beta_per_example\" = [10, 30]\n",
+    );
+    place.ok(&["sweep", "plan", "grid.toml", "-o", "plan.jsonl"]);
+    // From any folder: the table is found where it was.
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    let output = place
+        .command(&["sweep", "run", "../plan.jsonl", "--index", "1", "-q"])
+        .current_dir(place.path("elsewhere"))
+        .output()
+        .unwrap();
+    let ran = Ran::from(output);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    place.write("tasks.csv", format!("task,x,y\n{}", rows.replacen("t1,1,", "t1,2,", 1)));
+    place.refused(&["sweep", "run", "plan.jsonl", "--index", "2"], &["the tasks", "have changed since"]);
+    assert_eq!(array(&place, &[]), "0,2");
+}
+
+#[test]
+fn damaged_results_are_counted_and_trained_again() {
+    let place = planned(30);
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q"]);
+    place.ok(&["sweep", "collect", "plan.jsonl", "--out", "before"]);
+    let result = place.read("plan.results/000003.json");
+    place.write("plan.results/000003.json", &result[..result.len() / 2]);
+    let status = place.ok(&["sweep", "status", "plan.jsonl"]);
+    assert!(status.contains("4 done, 0 failed, 1 missing, 1 of them damaged\n"), "{status}");
+    assert!(status.contains("resubmit  sbatch --array=3 SCRIPT"), "{status}");
+    let ran = place.run(&["sweep", "collect", "plan.jsonl", "--out", "partly"]);
+    assert!(ran.stderr.contains("damaged, and count as missing: 3"), "{}", ran.stderr);
+    let ran = place.run(&["sweep", "run", "plan.jsonl", "--index", "3"]);
+    assert!(ran.stderr.contains("the result of index 3 is damaged"), "{}", ran.stderr);
+    place.ok(&["sweep", "collect", "plan.jsonl", "--out", "after"]);
+    assert_eq!(endings(&place, "after"), endings(&place, "before"));
+}
+
+#[test]
+fn failed_models_are_results_too() {
+    let place = planned(5);
+    std::fs::remove_dir_all(place.path("plan.results")).unwrap();
+    std::fs::remove_file(place.path("plan.jsonl")).unwrap();
+    place.ok(&["sweep", "plan", "grid.toml", "-o", "plan.jsonl", "--set", "training.rate=1e300"]);
+    let run = ["sweep", "run", "plan.jsonl", "--index", "1", "-q"];
+    for trained in ["1 trained now, 1 failed", "0 trained now, 1 failed"] {
+        let ran = place.run(&run);
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.stdout.contains(trained), "{}", ran.stdout);
+        assert!(ran.stderr.contains("the model of index 1 (method.name="), "{}", ran.stderr);
+    }
+    assert!(place.run(&[&run[..], &["--retry-failed"]].concat()).stdout.contains("1 trained now"));
+    assert_eq!(array(&place, &[]), "0,2-4");
+    assert_eq!(array(&place, &["--retry-failed"]), "0-4");
+    assert!(place.ok(&["sweep", "status", "plan.jsonl"]).contains("failed    1\n"));
+}
+
+/// A limit on file sizes fails like a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_ends_a_job_without_a_trace() {
+    let place = planned(30);
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" sweep run plan.jsonl --index 1";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")])
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let ran = Ran::from(output);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("cannot write") && ran.stderr.contains("000001.json"), "{}", ran.stderr);
+    let names: Vec<_> =
+        std::fs::read_dir(place.path("plan.results")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["plan.json"]);
+    assert_eq!(array(&place, &[]), "0-4", "no failure of a model");
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "-q"]);
+}
+
+#[cfg(unix)]
+fn spawn(place: &Place, arguments: &[&str]) -> Child {
+    place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// SIGTERM and SIGUSR1, each twice as schedulers send them, write a checkpoint; the requeued job ends with the same bits.
+#[cfg(unix)]
+#[test]
+fn preempted_jobs_continue_to_the_same_bits() {
+    let place = planned(60_000);
+    let run = ["sweep", "run", "plan.jsonl", "--index", "3", "--results"];
+    let undisturbed = [&run[..], &["undisturbed", "-q"]].concat();
+    let start = std::time::Instant::now();
+    place.ok(&undisturbed);
+    let time = start.elapsed();
+    let mut stops = 0;
+    for round in 0..20 {
+        let child = spawn(&place, &[&run[..], &["plan.results"]].concat());
+        sleep(time.mul_f64(0.25));
+        let name = if round % 2 == 0 { "-TERM" } else { "-USR1" };
+        for _ in 0..2 {
+            // The second may come too late.
+            let _ = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status();
+        }
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        if ran.code == Some(0) {
+            break;
+        }
+        assert_eq!(ran.code, Some(130), "{name}: {}{}", ran.stdout, ran.stderr);
+        let begun = place.json(&["sweep", "status", "plan.jsonl", "--json"])["begun"].clone();
+        stops += usize::from(begun == serde_json::json!([3]));
+        assert!(!place.path("plan.results/000003.json").exists());
+    }
+    assert!(stops > 0, "no job was caught in the middle");
+    place.ok(&[&run[..], &["plan.results", "-q"]].concat());
+    let ending = |folder: &str| -> Value {
+        serde_json::from_slice::<Value>(&place.read(&format!("{folder}/000003.json"))).unwrap()["record"]["ending"].clone()
+    };
+    assert_eq!(ending("plan.results"), ending("undisturbed"));
+    let left = std::fs::read_dir(place.path("plan.results")).unwrap().count();
+    assert_eq!(left, 2, "a result and the mark; no checkpoint");
+}
+
+/// Jobs of the same index at the same time, some of them killed: at every moment a result is whole or absent.
+#[cfg(unix)]
+#[test]
+fn jobs_of_the_same_index_do_not_disturb_each_other() {
+    let place = planned(3000);
+    let run = ["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q", "--threads", "1"];
+    let mut children: Vec<Child> = (0..4).map(|_| spawn(&place, &run)).collect();
+    let mut killed = spawn(&place, &run);
+    let looks = (0..).take_while(|_| {
+        let value = place.json(&["sweep", "status", "plan.jsonl", "--json"]);
+        assert_eq!(value["damaged"], serde_json::json!([]));
+        if value["done"].as_u64() >= Some(1) {
+            let _ = killed.kill();
+        }
+        children.iter_mut().any(|child| child.try_wait().unwrap().is_none())
+    });
+    assert!(looks.count() > 0);
+    killed.wait().unwrap();
+    for child in children {
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    place.ok(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
+    place.ok(&["sweep", "grid.toml", "--out", "local", "-q"]);
+    assert_eq!(endings(&place, "collected"), endings(&place, "local"));
+}
+
+#[test]
+fn a_study_of_the_paper_is_planned_run_and_collected() {
+    let place = Place::new();
+    let small = ["--sets", "1", "--seeds", "1", "--iterations", "20"];
+    let plan = [&["sweep", "plan", "--study", "sinusoid", "-o", "s.jsonl", "--json"], &small[..]].concat();
+    let models = place.json(&plan)["models"].as_u64().unwrap();
+    let chunk = models.to_string();
+    place.ok(&["sweep", "run", "s.jsonl", "--index", "0", "--chunk", &chunk, "-q"]);
+    let collected = place.json(&["sweep", "collect", "s.jsonl", "--out", "collected", "--json"]);
+    let local =
+        place.json(&[&["reproduce", "sinusoid", "--out", "local", "--json", "-q"], &small[..]].concat());
+    assert_eq!((&collected["errors"], &collected["done"]), (&local["errors"], &local["done"]));
+    assert_eq!(endings(&place, "collected"), endings(&place, "local"));
+    place.refused(&["sweep", "plan", "-o", "x.jsonl"], &["CONFIG.toml"]);
+}
