@@ -2,7 +2,6 @@
 
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 
