@@ -9,7 +9,7 @@ mod floors;
 mod plain_gp;
 
 pub use floors::{Floor, floor_scores};
-pub use plain_gp::PlainGp;
+pub use plain_gp::{FittedGp, PlainGp};
 
 use pacmeta_tensor::Key;
 use rayon::prelude::*;

@@ -20,37 +20,67 @@ pub struct PlainGp;
 /// log scale, log length, log noise variance: prior mean and standard deviation of each.
 const PRIORS: [(f64, f64); 3] = [(0.0, 1.0), (0.0, 1.0), (-4.605_170_185_988_091, 1.5)];
 
-impl Predictor for PlainGp {
-    fn predict(&self, support: &Task, query: &Task) -> Result<(Predictive, f64)> {
+/// A plain Gaussian process that was fitted to a support set.
+#[derive(Debug, Clone)]
+pub struct FittedGp {
+    posterior: GpPosterior,
+    standardisation: Standardisation,
+    covariance: Covariance,
+    length: f64,
+}
+
+impl PlainGp {
+    /// Fits scale, length and noise to a support set.
+    ///
+    /// # Errors
+    /// When the support cannot be standardised or no covariance is positive definite.
+    pub fn fit(&self, support: &Task) -> Result<FittedGp> {
         let standardisation = if support.len() > 1 {
             Standardisation::fit(std::slice::from_ref(support))?
         } else {
             Standardisation::identity(support.dimension())?
         };
         let known = standardisation.apply(support)?;
-        let asked = standardisation.apply(query)?;
         let [scale, length, noise] = fit(&known)?;
-        let points = |task: &Task| {
-            let mut points = Points::default();
-            fill(&mut points, task, length.exp());
-            points
-        };
+        let length = length.exp();
         let covariance = Covariance { scale: scale.exp(), noise_variance: noise.exp() };
         let context = Context { task: support.name(), temperature: None };
-        let posterior = GpPosterior::new(points(&known), covariance, context)?;
-        let asked_points = points(&asked);
-        let (mean, variance) = posterior.marginals(&asked_points);
-        let log_density = posterior.joint_log_density(&asked_points, query.name())?
-            - query.len() as f64 * standardisation.y_std().ln();
-        let predictive = Predictive {
-            mean: mean.into_iter().map(|value| standardisation.restore_mean(value)).collect(),
-            std: variance
-                .into_iter()
-                .map(|value| standardisation.restore_std((value + covariance.noise_variance).sqrt()))
-                .collect(),
-        };
-        Ok((predictive, log_density))
+        let posterior = GpPosterior::new(points(&known, length), covariance, context)?;
+        Ok(FittedGp { posterior, standardisation, covariance, length })
     }
+}
+
+impl FittedGp {
+    /// Predictions of new observations at the inputs of a task, whose targets do not matter.
+    ///
+    /// # Errors
+    /// When the dimension differs.
+    pub fn predict(&self, query: &Task) -> Result<Predictive> {
+        let asked = self.standardisation.apply(query)?;
+        let (mean, variance) = self.posterior.marginals(&points(&asked, self.length));
+        let std =
+            |value: f64| self.standardisation.restore_std((value + self.covariance.noise_variance).sqrt());
+        Ok(Predictive {
+            mean: mean.into_iter().map(|value| self.standardisation.restore_mean(value)).collect(),
+            std: variance.into_iter().map(std).collect(),
+        })
+    }
+}
+
+impl Predictor for PlainGp {
+    fn predict(&self, support: &Task, query: &Task) -> Result<(Predictive, f64)> {
+        let fitted = self.fit(support)?;
+        let asked = points(&fitted.standardisation.apply(query)?, fitted.length);
+        let log_density = fitted.posterior.joint_log_density(&asked, query.name())?
+            - query.len() as f64 * fitted.standardisation.y_std().ln();
+        Ok((fitted.predict(query)?, log_density))
+    }
+}
+
+fn points(task: &Task, length: f64) -> Points {
+    let mut points = Points::default();
+    fill(&mut points, task, length);
+    points
 }
 
 fn fill(points: &mut Points, task: &Task, length: f64) {

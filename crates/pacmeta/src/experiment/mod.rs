@@ -13,6 +13,7 @@ use pacmeta_tensor::{Key, Parameters};
 use serde_json::json;
 
 use crate::config::{Config, DataSource, HeldOut};
+use crate::environments::table::TaskTable;
 use crate::environments::{observed_tasks, table, target_tasks};
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, Scores, evaluate, floor_scores, with_support};
@@ -65,7 +66,7 @@ impl Experiment {
         }
         let key = Key::new(config.seed).named("data");
         let support = config.data.support;
-        let (observed, scored, columns, left_out) = match &config.data.source {
+        match &config.data.source {
             DataSource::Synthetic(data) => {
                 let environment = data.environment.environment();
                 let observed =
@@ -76,7 +77,7 @@ impl Experiment {
                     1 => vec!["x".to_owned()],
                     dimension => (0..dimension).map(|index| format!("x{index}")).collect(),
                 };
-                (observed, scored, Columns { features, target: "y".to_owned() }, Vec::new())
+                Self::with_tasks(config, observed, scored, Columns { features, target: "y".to_owned() })
             }
             DataSource::Table(data) => {
                 if data.path.as_os_str() == "-" {
@@ -86,12 +87,25 @@ impl Experiment {
                     ));
                 }
                 let table = table::read_tasks(&data.path, &data.options)?;
-                let (observed, scored) = hold_out(table.tasks, data.held_out, support, key)?;
-                let columns = Columns { features: table.feature_names, target: table.target_name };
-                (observed, scored, columns, table.left_out)
+                Self::of_table(config, table)
             }
+        }
+    }
+
+    /// A configuration with a table that was read already: its tasks are held out, or learned from, as [`prepare`] does it.
+    ///
+    /// [`prepare`]: Self::prepare
+    ///
+    /// # Errors
+    /// When the configuration is for drawn tasks, and as for [`Experiment::prepare`].
+    pub fn of_table(config: Config, table: TaskTable) -> Result<Self> {
+        let DataSource::Table(data) = &config.data.source else {
+            return Err(Error::config("data.environment", "the tasks are given, they cannot be drawn too"));
         };
-        Ok(Self { left_out, ..Self::with_tasks(config, observed, scored, columns)? })
+        let key = Key::new(config.seed).named("data");
+        let (observed, scored) = hold_out(table.tasks, data.held_out, config.data.support, key)?;
+        let columns = Columns { features: table.feature_names, target: table.target_name };
+        Ok(Self { left_out: table.left_out, ..Self::with_tasks(config, observed, scored, columns)? })
     }
 
     /// A configuration with tasks from elsewhere: `[data]` counts for the support's size and the standardisation only.

@@ -1,0 +1,25 @@
+//! Errors of the library as Python exceptions.
+
+use pacmeta::Error;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+
+/// The exception for an error, with its message.
+pub(crate) fn exception(error: Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::Io { source, .. } => match source.raw_os_error() {
+            // Python makes FileNotFoundError and its like of these.
+            Some(code) => PyOSError::new_err((code, message)),
+            None => PyOSError::new_err(message),
+        },
+        error if error.is_interruption() => PyKeyboardInterrupt::new_err(message),
+        error if error.is_input() => PyValueError::new_err(message),
+        _ => PyRuntimeError::new_err(message),
+    }
+}
+
+/// A `ValueError`.
+pub(crate) fn wrong(message: impl Into<String>) -> PyErr {
+    PyValueError::new_err(message.into())
+}
