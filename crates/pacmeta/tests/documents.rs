@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use pacmeta::environments::table::{TableOptions, read_queries, read_support, read_tasks};
 
 /// What the README's first code block must hold, line by line.
-const COMMANDS: [&str; 2] = ["cargo run --release -- reproduce sinusoid", "cargo test --release --workspace"];
+const COMMANDS: [&str; 2] = ["cargo run --release -- reproduce sinusoid", "cargo test --release"];
 
 /// Folders that hold no documents of ours.
 const PASSED_OVER: [&str; 8] =

@@ -23,6 +23,8 @@ pub const STUDY: &str = "memory";
 pub const MEASUREMENTS: &str = "measurements.json";
 /// The inner steps of the paper's table.
 pub const PAPER_STEPS: usize = 50;
+/// The thresholds of the paper's table, for 12 layers.
+pub const PAPER_THRESHOLDS: [usize; 4] = [6, 9, 11, 12];
 
 /// A column of the table: a method, and how it goes back through its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +86,7 @@ impl Plan {
     /// The paper's thresholds (as parts of the layers) on an encoder.
     pub fn new(shape: ModelShape) -> Self {
         let layers = shape.encoder().layers;
-        let mut thresholds: Vec<usize> = [6, 9, 11, 12].iter().map(|v| (v * layers).div_ceil(12)).collect();
+        let mut thresholds: Vec<usize> = PAPER_THRESHOLDS.iter().map(|v| (v * layers).div_ceil(12)).collect();
         thresholds.dedup();
         Self {
             shape,
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn a_line_goes_through_measurements_and_stops_before_the_limit() {
         let plan = Plan { limit: 1000, ..Plan::new(ModelShape::BertBase) };
-        assert_eq!(plan.thresholds, [6, 9, 11, 12]);
+        assert_eq!(plan.thresholds, PAPER_THRESHOLDS);
         let [maml, _, _, pacmaml] = Contender::ALL;
         let mut found = Measurements::default();
         assert!(found.allows(&plan, maml, 6, 1) && found.line(&plan, maml, 6).is_none());

@@ -1,6 +1,6 @@
 //! The page of the memory table.
 
-use super::{Contender, Measurements, PAPER_STEPS, Plan};
+use super::{Contender, Measurements, PAPER_STEPS, PAPER_THRESHOLDS, Plan};
 use crate::report::{
     Axis, Cell, Column, LineChart, Point, Series, StudyFigure, StudyReport, StudySection, StudyTable,
 };
@@ -69,8 +69,10 @@ fn extrapolated(plan: &Plan, found: &Measurements) -> StudyTable {
     for &threshold in &plan.thresholds {
         columns.push(Column::number(format!("v = {threshold} (GB)")));
     }
-    for v in [6, 9, 11, 12] {
-        columns.push(Column::number(format!("paper, v = {v} (GB)")));
+    // Beside other encoders the paper's numbers would mean nothing.
+    let with_paper = plan.thresholds == PAPER_THRESHOLDS;
+    if with_paper {
+        columns.extend(PAPER_THRESHOLDS.map(|v| Column::number(format!("paper, v = {v} (GB)"))));
     }
     let rows = Contender::ALL
         .into_iter()
@@ -82,10 +84,12 @@ fn extrapolated(plan: &Plan, found: &Measurements) -> StudyTable {
                     None => Cell::missing(),
                 },
             ));
-            cells.extend((0..4).map(|place| match contender.in_paper() {
-                Some(values) => Cell::number(values[place]),
-                None => Cell::missing(),
-            }));
+            if with_paper {
+                cells.extend((0..4).map(|place| match contender.in_paper() {
+                    Some(values) => Cell::number(values[place]),
+                    None => Cell::missing(),
+                }));
+            }
             cells
         })
         .collect();
