@@ -187,3 +187,23 @@ fn with_the_threshold_at_the_top_layers_adapt_as_heads_do() {
         assert_close(&json, &gradient, &[&head.head[..], &of_states].concat(), 1e-9);
     }
 }
+
+/// One task of each, against PyTorch: see `benchmarks/golden/text_step_reference.py`.
+#[test]
+fn a_task_of_maml_and_of_pacmaml_agrees_with_pytorch() {
+    let golden: serde_json::Value = serde_json::from_str(include_str!("../golden/text_steps.json")).unwrap();
+    let formula = |count: usize, phase: f64| -> Vec<f64> {
+        (0..count).map(|place| 0.6 * (1.3 * place as f64 + phase).sin()).collect()
+    };
+    let case = Case::new(1, 0);
+    let (parameters, states) = (formula(case.parameters.len(), 0.2), formula(case.states.len(), 0.9));
+    let case = Case { parameters, states, ..case };
+    for (name, rest) in [("maml", ""), ("pacmaml", r#""alpha": 3.0, "sigma_squared": 0.5, "#)] {
+        let (terms, gradient) = case.gradient(&method(&format!(r#"{{"name": "{name}", {rest}{INNER}}}"#)));
+        let expected: Vec<f64> = golden[name].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        assert_close(name, &gradient, &expected, 1e-9);
+        if name == "pacmaml" {
+            assert!((terms.objective - golden["objective"].as_f64().unwrap()).abs() < 1e-12);
+        }
+    }
+}
