@@ -538,6 +538,7 @@ pub(crate) struct Bench {
 pub(crate) enum BenchWhat {
     Gp(BenchGp),
     Conv4(BenchConv4),
+    Encoder(BenchEncoder),
     Anil(BenchAnil),
     Text(BenchText),
 }
@@ -564,6 +565,29 @@ pub(crate) struct BenchConv4 {
     /// Pictures in the batch
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) images: u32,
+    /// Print results as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forward and backward of a transformer encoder of BERT's architecture: heads of 64 numbers, four times the hidden size between
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pacmeta bench encoder --layers 12 --hidden 768 --batch 8 --length 64 --json"
+)]
+pub(crate) struct BenchEncoder {
+    /// Layers
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) layers: u32,
+    /// Numbers in the state of a token, a multiple of 64
+    #[arg(long, value_name = "N", default_value_t = 768, value_parser = clap::value_parser!(u32).range(64..=4096))]
+    pub(crate) hidden: u32,
+    /// Sequences
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) batch: u32,
+    /// Tokens of a sequence
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) length: u32,
     /// Print results as JSON
     #[arg(long)]
     pub(crate) json: bool,

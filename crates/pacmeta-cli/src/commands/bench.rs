@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use pacmeta::Result;
-use pacmeta::benchmark::{TextStepSettings, measure_text_step, time_anil, time_conv4, time_gp};
+use pacmeta::benchmark::{
+    EncoderSizes, TextStepSettings, measure_text_step, time_anil, time_conv4, time_encoder, time_gp,
+};
 
-use crate::arguments::{Bench, BenchAnil, BenchConv4, BenchGp, BenchText, BenchWhat, ObjectiveName};
+use crate::arguments::{Bench, BenchAnil, BenchConv4, BenchEncoder, BenchGp, BenchText, BenchWhat, ObjectiveName};
 use crate::output::{print, print_json};
 
 /// How long a measurement takes.
@@ -15,6 +17,7 @@ pub(crate) fn run(arguments: &Bench) -> Result<()> {
     match &arguments.what {
         BenchWhat::Gp(arguments) => gp(arguments),
         BenchWhat::Conv4(arguments) => conv4(arguments),
+        BenchWhat::Encoder(arguments) => encoder(arguments),
         BenchWhat::Anil(arguments) => anil(arguments),
         BenchWhat::Text(arguments) => text(arguments),
     }
@@ -56,6 +59,40 @@ fn conv4(arguments: &BenchConv4) -> Result<()> {
         timing.fastest_forward_milliseconds,
         timing.gflops,
         timing.peak_gflops,
+        timing.instructions
+    ))
+}
+
+fn encoder(arguments: &BenchEncoder) -> Result<()> {
+    let sizes = EncoderSizes {
+        layers: arguments.layers as usize,
+        hidden: arguments.hidden as usize,
+        batch: arguments.batch as usize,
+        length: arguments.length as usize,
+    };
+    let timing = time_encoder(sizes, BUDGET)?;
+    if arguments.json {
+        return print_json(&timing);
+    }
+    print(&format!(
+        "encoder of {} layers of {}, {} sequences of {} tokens, {} threads: {:.1} ms forward and backward (median of {} repeats; \
+         fastest {:.1} ms, of which {:.1} ms forward), {:.0} GFLOP/s; these threads reach {:.0} GFLOP/s of multiply-adds; \
+         {:.0} MB besides parameters and gradient{}, {}\n",
+        sizes.layers,
+        sizes.hidden,
+        sizes.batch,
+        sizes.length,
+        timing.threads,
+        timing.milliseconds,
+        timing.repeats,
+        timing.fastest_milliseconds,
+        timing.fastest_forward_milliseconds,
+        timing.gflops,
+        timing.peak_gflops,
+        timing.room_megabytes,
+        timing
+            .peak_megabytes
+            .map_or(String::new(), |peak| format!(", at most {peak:.0} MB of memory in all")),
         timing.instructions
     ))
 }

@@ -7,7 +7,7 @@ use pacmeta_tensor::{Key, Parameters};
 use serde::Serialize;
 use serde_json::json;
 
-use super::instructions;
+use super::{instructions, peak_megabytes};
 use crate::classification::ImageTrainer;
 use crate::config::ClassificationMethodKind;
 use crate::config::ImageConfig;
@@ -128,11 +128,4 @@ fn export(
     let metadata =
         json!({ "method": config.method.settings(), "subset": config.data.way * config.data.support });
     Checkpoint { tensors, precision: Precision::F64, metadata: Some(metadata) }.write(path)
-}
-
-/// The high-water mark of the resident set.
-fn peak_megabytes() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
 }

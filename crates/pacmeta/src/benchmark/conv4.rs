@@ -94,12 +94,12 @@ fn measure(images: usize, budget: Duration) -> Result<Conv4Timing> {
     })
 }
 
-fn milliseconds(start: Instant) -> f64 {
+pub(super) fn milliseconds(start: Instant) -> f64 {
     1e3 * start.elapsed().as_secs_f64()
 }
 
 /// Milliseconds that this thread has run on a processor: on a busy machine they say more than a clock.
-fn thread_milliseconds() -> Option<f64> {
+pub(super) fn thread_milliseconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse::<f64>().ok().map(|nanoseconds| nanoseconds / 1e6)
 }
@@ -125,7 +125,7 @@ impl WithSimd for Chains {
     }
 }
 
-fn peak_gflops() -> f64 {
+pub(super) fn peak_gflops() -> f64 {
     let start = Instant::now();
     let operations: f64 = rayon::broadcast(|_| Arch::new().dispatch(Chains(200_000))).iter().sum();
     operations / start.elapsed().as_secs_f64() / 1e9

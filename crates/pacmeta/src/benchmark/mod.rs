@@ -3,12 +3,14 @@
 #[cfg(feature = "images")]
 mod anil;
 mod conv4;
+mod encoder;
 #[cfg(feature = "text")]
 mod text_step;
 
 #[cfg(feature = "images")]
 pub use anil::{AnilTiming, time_anil};
 pub use conv4::{Conv4Timing, time_conv4};
+pub use encoder::{EncoderSizes, EncoderTiming, time_encoder};
 #[cfg(feature = "text")]
 pub use text_step::{ModelShape, TextStep, TextStepSettings, measure_text_step};
 
@@ -121,4 +123,11 @@ pub fn instructions() -> &'static str {
         pulp::Arch::Neon(_) => "NEON",
         _ => "plain",
     }
+}
+
+/// The high-water mark of the resident set.
+fn peak_megabytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
 }

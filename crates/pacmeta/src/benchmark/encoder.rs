@@ -1,0 +1,152 @@
+//! Forward and backward of a transformer encoder, beside the machine's limit for fused multiply-adds in f32.
+
+use std::time::{Duration, Instant};
+
+use pacmeta_tensor::Key;
+use pacmeta_tensor::encoder::{
+    EncoderRoom, EncoderShape, Keep, States, Tokens, lower_backward, lower_forward, upper_backward,
+    upper_forward,
+};
+use serde::Serialize;
+
+use super::conv4::{milliseconds, peak_gflops, thread_milliseconds};
+use super::{instructions, peak_megabytes};
+use crate::error::Result;
+
+/// Numbers in a head of attention.
+const HEAD: usize = 64;
+
+/// Sizes of the encoder and of its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EncoderSizes {
+    /// The number of layers.
+    pub layers: usize,
+    /// Numbers in the state of a token: a multiple of 64, each 64 of them a head; the feed-forward part has four times as many.
+    pub hidden: usize,
+    /// Sequences.
+    pub batch: usize,
+    /// Tokens of each.
+    pub length: usize,
+}
+
+/// The time of one forward and one backward pass through embeddings, all layers and the pooler.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EncoderTiming {
+    /// Sizes of the encoder and of its batch.
+    #[serde(flatten)]
+    pub sizes: EncoderSizes,
+    /// Threads.
+    pub threads: usize,
+    /// Median over repeats.
+    pub milliseconds: f64,
+    /// The fastest repeat.
+    pub fastest_milliseconds: f64,
+    /// The fastest forward pass.
+    pub fastest_forward_milliseconds: f64,
+    /// The smallest processor time of a repeat, where one thread does all the work and the system tells.
+    pub processor_milliseconds: Option<f64>,
+    /// 10^9 operations a second in the fastest repeat, those of the products with weights alone (two a multiply-add).
+    pub gflops: f64,
+    /// The measured limit for fused multiply-adds on the same threads.
+    pub peak_gflops: f64,
+    /// What the passes hold besides parameters and gradient.
+    pub room_megabytes: f64,
+    /// The most memory that the process ever held, where the system tells.
+    pub peak_megabytes: Option<f64>,
+    /// Repeats.
+    pub repeats: usize,
+    /// The instruction set in use.
+    pub instructions: &'static str,
+}
+
+/// Times BERT's architecture with its vocabulary on random tokens with the threads of the current pool.
+///
+/// # Errors
+/// When the hidden size cannot be divided into heads or sequences are longer than 512 tokens.
+pub fn time_encoder(sizes: EncoderSizes, budget: Duration) -> Result<EncoderTiming> {
+    // on a thread of the pool, whose processor time is then that of the work
+    rayon::scope(|_| measure(sizes, budget))
+}
+
+fn measure(sizes: EncoderSizes, budget: Duration) -> Result<EncoderTiming> {
+    let EncoderSizes { layers, hidden, batch, length } = sizes;
+    let heads = hidden.div_ceil(HEAD);
+    let shape = EncoderShape { layers, hidden, heads, intermediate: 4 * hidden, ..EncoderShape::BERT_BASE };
+    let mut generator = Key::new(0).named("encoder").generator();
+    let mut parameters: Vec<f32> = vec![0.0; shape.layout()?.len()];
+    for entry in shape.layout()?.entries() {
+        let is_scale = entry.name.ends_with("norm.weight");
+        for value in &mut parameters[entry.range()] {
+            *value = if is_scale { 1.0 } else { generator.uniform_in(-0.035, 0.035) as f32 };
+        }
+    }
+    let ids: Vec<u32> = (0..batch * length).map(|_| generator.below(shape.vocabulary) as u32).collect();
+    let segments = vec![0; ids.len()];
+    let starts: Vec<usize> = (0..=batch).map(|sequence| sequence * length).collect();
+    let tokens = Tokens { ids: &ids, segments: &segments, starts: &starts };
+    let slopes: Vec<f32> = (0..batch * hidden).map(|_| generator.normal() as f32).collect();
+    let (lower, upper) = parameters.split_at(shape.boundary(layers));
+    let mut gradient = vec![0.0; parameters.len()];
+    let (lower_gradient, upper_gradient) = gradient.split_at_mut(lower.len());
+    let (mut below, mut above) = (EncoderRoom::new(), EncoderRoom::new());
+    let mut state_gradient = vec![0.0; ids.len() * hidden];
+    let (mut times, mut forward, mut busy, mut peak) = (Vec::new(), Vec::new(), Vec::new(), 0.0_f64);
+    let begin = Instant::now();
+    let mut warm_up = 1;
+    while times.len() < 3 || (begin.elapsed() < budget && times.len() < 1000) {
+        let (start, before) = (Instant::now(), thread_milliseconds());
+        let keep = Keep::ForBackward;
+        let values = lower_forward(&shape, layers, lower, tokens, keep, None, &mut below)?;
+        let states = States { values, starts: &starts };
+        upper_forward(&shape, layers, upper, states, keep, None, &mut above)?;
+        let forward_time = milliseconds(start);
+        let at_states = Some(&mut state_gradient[..]);
+        upper_backward(&shape, layers, upper, states, &slopes, &mut above, upper_gradient, at_states)?;
+        lower_backward(&shape, layers, lower, tokens, &state_gradient, &mut below, lower_gradient)?;
+        let time = milliseconds(start);
+        if warm_up > 0 {
+            warm_up -= 1;
+            continue;
+        }
+        times.push(time);
+        forward.push(forward_time);
+        busy.extend(thread_milliseconds().zip(before).map(|(after, before)| after - before));
+        peak = peak.max(peak_gflops());
+    }
+    for times in [&mut times, &mut forward, &mut busy] {
+        times.sort_by(f64::total_cmp);
+    }
+    let threads = rayon::current_num_threads();
+    // four maps of the attention and two of four times the size, once forwards and twice backwards
+    let operations = 3.0 * 2.0 * (ids.len() * layers * 12 * hidden * hidden) as f64;
+    Ok(EncoderTiming {
+        sizes,
+        threads,
+        milliseconds: times[times.len() / 2],
+        fastest_milliseconds: times[0],
+        fastest_forward_milliseconds: forward[0],
+        processor_milliseconds: busy.first().copied().filter(|_| threads == 1),
+        gflops: operations / times[0] / 1e6,
+        peak_gflops: peak,
+        room_megabytes: (below.peak_bytes() + above.peak_bytes()) as f64 / 1024.0 / 1024.0,
+        peak_megabytes: peak_megabytes(),
+        repeats: times.len(),
+        instructions: instructions(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_measurement_makes_sense() {
+        let sizes = EncoderSizes { layers: 1, hidden: 64, batch: 2, length: 5 };
+        let timing = time_encoder(sizes, Duration::from_millis(1)).unwrap();
+        assert!(timing.repeats >= 3 && timing.fastest_milliseconds <= timing.milliseconds, "{timing:?}");
+        assert!(timing.fastest_forward_milliseconds < timing.fastest_milliseconds, "{timing:?}");
+        assert!(timing.gflops > 0.0 && timing.room_megabytes > 0.0, "{timing:?}");
+        assert!(time_encoder(EncoderSizes { hidden: 65, ..sizes }, Duration::ZERO).is_err());
+        assert!(time_encoder(EncoderSizes { length: 513, ..sizes }, Duration::ZERO).is_err());
+    }
+}
