@@ -7,7 +7,9 @@ use pacmeta::benchmark::{
     EncoderSizes, TextStepSettings, measure_text_step, time_anil, time_conv4, time_encoder, time_gp,
 };
 
-use crate::arguments::{Bench, BenchAnil, BenchConv4, BenchEncoder, BenchGp, BenchText, BenchWhat, ObjectiveName};
+use crate::arguments::{
+    Bench, BenchAnil, BenchConv4, BenchEncoder, BenchGp, BenchText, BenchWhat, ObjectiveName,
+};
 use crate::output::{print, print_json};
 
 /// How long a measurement takes.

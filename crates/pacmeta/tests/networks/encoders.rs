@@ -200,7 +200,8 @@ fn a_task_of_maml_and_of_pacmaml_agrees_with_pytorch() {
     let case = Case { parameters, states, ..case };
     for (name, rest) in [("maml", ""), ("pacmaml", r#""alpha": 3.0, "sigma_squared": 0.5, "#)] {
         let (terms, gradient) = case.gradient(&method(&format!(r#"{{"name": "{name}", {rest}{INNER}}}"#)));
-        let expected: Vec<f64> = golden[name].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        let expected: Vec<f64> =
+            golden[name].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
         assert_close(name, &gradient, &expected, 1e-9);
         if name == "pacmaml" {
             assert!((terms.objective - golden["objective"].as_f64().unwrap()).abs() < 1e-12);
