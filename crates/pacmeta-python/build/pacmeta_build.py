@@ -36,6 +36,7 @@ def build_editable(directory: str, settings: Any = None, metadata: str | None = 
 
 
 def prepare_metadata_for_build_wheel(directory: str, settings: Any = None) -> str:
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
     add_licences()
     return str(maturin.prepare_metadata_for_build_wheel(directory, settings))
 
@@ -50,9 +51,8 @@ def cargo(*arguments: str) -> str:
 
 def add_command() -> None:
     """The binary goes where pip takes scripts from, without the tables for debuggers."""
-    # Together with the module, so that what both need is built once.
-    features = "pacmeta-python/extension-module"
-    cargo("build", "--release", "-p", "pacmeta-cli", "-p", "pacmeta-python", "--features", features)
+    # Without a package: the same build as `cargo run`, which is often there already.
+    cargo("build", "--release", "--bin", "pacmeta")
     target = Path(json.loads(cargo("metadata", "--no-deps", "--format-version", "1"))["target_directory"])
     name = "pacmeta.exe" if sys.platform == "win32" else "pacmeta"
     SCRIPTS.mkdir(parents=True, exist_ok=True)

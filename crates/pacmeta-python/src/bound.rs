@@ -73,6 +73,8 @@ fn kind(model: &Model, options: &Options) -> Result<ObjectiveKind> {
 }
 
 fn request(theorem: &str, model: &Model, tasks: &[Task], options: &Options) -> Result<TheoremRequest> {
+    let lambda = options.lambda.unwrap_or(tasks.len() as f64);
+    let statement = statement(theorem, model, tasks, options, lambda)?;
     let Some(assume) = &options.assume else {
         return Err(Error::input(
             "assume",
@@ -80,21 +82,21 @@ fn request(theorem: &str, model: &Model, tasks: &[Task], options: &Options) -> R
              \"sub-gamma:VARIANCE,SCALE\" or \"non-negative:SECOND_MOMENT\"; without `theorem` there is the objective",
         ));
     };
+    let example_assumption = assumption("assume", assume)?;
     let std = options.hyper_posterior_std.filter(|std| std.is_finite() && *std >= 0.0).ok_or_else(|| {
         Error::input(
             "hyper_posterior_std",
             "expected a number above 0: a bound is for a Gaussian around the prior",
         )
     })?;
-    let lambda = options.lambda.unwrap_or(tasks.len() as f64);
     Ok(TheoremRequest {
-        statement: statement(theorem, model, tasks, options, lambda)?,
+        statement,
         beta: temperature(model, "beta", options.beta)?,
         lambda,
         delta: options.delta,
         sigma0_squared: options.sigma0_squared,
         hyper_posterior_variance: std * std,
-        example_assumption: assumption("assume", assume)?,
+        example_assumption,
         task_assumption: options
             .assume_tasks
             .as_deref()

@@ -47,7 +47,9 @@ fn train(
     let folder = out.unwrap_or(&inside);
     let outcome = experiment.train_in(folder, watch)?;
     let results = RunResults::new(experiment, outcome.model, outcome.choice, folder)?;
-    let trained = shown(&results)?;
+    let mut trained = shown(&results)?;
+    // As everybody else will read it, with the number of iterations.
+    trained.model = Model::read(folder)?;
     if let Some(out) = out {
         if let Some(csv) = csv {
             write_atomically(out.join(TASKS), csv.as_bytes())?;

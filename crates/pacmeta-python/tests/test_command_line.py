@@ -111,13 +111,13 @@ def test_objectives_and_bounds_are_those_of_bound(tmp_path: Path, prior: pacmeta
     assert numbers(found) == numbers(cli("bound", *paths, *made, "--json"))
 
 
-def test_evaluation_is_that_of_evaluate(tmp_path: Path, cli: Any) -> None:
+def test_evaluation_is_that_of_evaluate(tmp_path: Path, prior: pacmeta.Prior, cli: Any) -> None:
     import json
 
-    prior = pacmeta.Prior.load(GOLDEN / "gp_prior_2d_f32.safetensors")
-    stored = json.loads((GOLDEN / "evaluation_tasks_2d.json").read_text())["tasks"]
+    stored = json.loads((GOLDEN / "evaluation_tasks.json").read_text())["tasks"]
     tasks = [(task["x"], task["y"], task["adapt"]) for task in stored]
-    expected = cli("evaluate", GOLDEN / "gp_prior_2d_f32.safetensors", "--tasks", GOLDEN / "evaluation_tasks_2d.json", "--json")
+    prior.save(tmp_path / "prior.safetensors")
+    expected = cli("evaluate", tmp_path / "prior.safetensors", "--tasks", GOLDEN / "evaluation_tasks.json", "--json")
     found = prior.evaluate(tasks)
     for name in ("rmse", "log_likelihood", "calibration_error"):
         assert found[name] == expected[name], name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -20,6 +22,12 @@ def test_documents_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, name, "exec"), names)
+
+
+@pytest.mark.parametrize("name", ["pacmeta", "pacmeta._run", "pacmeta._estimators"])
+def test_docstrings_run(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 2 and result.failed == 0
 
 
 def test_types_and_stubs_hold() -> None:

@@ -72,6 +72,12 @@ class FewShotRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "X_"):
             self._posterior = self._adapted()
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # A prior is good on tasks like those it was learned from, and promises nothing on the data of a check.
+        tags.regressor_tags.poor_score = self.prior is not None
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "X_")
 
@@ -150,6 +156,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """The most probable class of each row."""
+        check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 

@@ -5,6 +5,20 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "Posterior",
+    "Prior",
+    "__version__",
+    "adapt_head",
+    "fit_plain_gp",
+    "head_probabilities",
+    "meta_learn_head",
+    "read_run",
+    "rust_seconds",
+    "train_config",
+    "train_tasks",
+]
+
 __version__: str
 
 _Array = npt.NDArray[np.float64]

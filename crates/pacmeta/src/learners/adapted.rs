@@ -82,6 +82,9 @@ impl Adapted {
     /// When the number of inputs is not a multiple of the dimension.
     pub fn predict(&self, inputs: &[f64]) -> Result<Predictive> {
         let inputs = self.standardised(inputs)?;
+        if inputs.is_empty() {
+            return Ok(Predictive { mean: Vec::new(), std: Vec::new() });
+        }
         let (mean, variance) = match &self.posterior {
             Posterior::GaussianProcess { prior, posterior } => {
                 let points = self.points(prior, &inputs, None);
@@ -172,5 +175,28 @@ fn gp_noise(prior: &GaussianProcess, learner: &Learner, support: usize) -> Resul
         }
         (_, Some(noise)) => Ok((noise, None)),
         _ => Err(Error::input("the checkpoint", "its learner needs a learned noise, its kernel has none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::priors::{GaussianProcessSpec, NetworkSpec};
+    use pacmeta_tensor::Key;
+
+    #[test]
+    fn no_queries_have_no_predictions() {
+        let gibbs = Learner::Gibbs { temperature: 5.0, examples: 1.0, rule: TargetTemperature::Fixed };
+        let steps =
+            Learner::Steps { inner: super::super::InnerSteps { steps: 1, rate: 0.1 }, noise_variance: 1.0 };
+        let network = PriorSpec::Network(NetworkSpec { dimension: 1, hidden: vec![4] });
+        let cases = [(PriorSpec::GaussianProcess(GaussianProcessSpec::paper(1)), gibbs), (network, steps)];
+        let support = Task::new("support", 1, vec![0.0, 1.0], vec![0.5, 0.7]).unwrap();
+        for (spec, learner) in cases {
+            let parameters = spec.initialise(Key::new(0)).unwrap();
+            let adapted = Adapted::new(&spec, &parameters, &learner, &support, None).unwrap();
+            assert_eq!(adapted.predict(&[]).unwrap().mean, Vec::<f64>::new());
+            assert_eq!(adapted.predict(&[0.5]).unwrap().mean.len(), 1);
+        }
     }
 }
