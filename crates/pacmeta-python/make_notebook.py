@@ -1,11 +1,12 @@
 """Makes docs/quick-start.ipynb with its outputs, or checks that a fresh one says the same.
 
     python crates/pacmeta-python/make_notebook.py            writes it
-    python crates/pacmeta-python/make_notebook.py --check    fails if the texts in it would be others
+    python crates/pacmeta-python/make_notebook.py --check    fails if what it prints would differ
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ CELLS = [
     (
         "code",
         "import numpy as np\nimport pacmeta\n\nrng = np.random.default_rng(0)\n\n\ndef sensor(readings):\n"
-        "    x = rng.uniform(-3, 3, readings)\n"
+        "    x = rng.uniform(-5, 5, readings)\n"
         "    return x, rng.uniform(0.5, 1.5) * np.sin(x + rng.uniform(0, 1.5)) + 0.05 * rng.normal(size=readings)\n\n\n"
         "tasks = [sensor(15) for _ in range(30)]",
     ),
@@ -44,8 +45,8 @@ CELLS = [
     (
         "code",
         "import matplotlib.pyplot as plt\n\nfigure, ax = plt.subplots(figsize=(6, 3.2), dpi=70)\n"
-        "pacmeta.plot(run.prior, support=(x[:5], y[:5]), low=-3, high=3, ax=ax)\n"
-        "ax.plot(x[5:], y[5:], \".\", color=\"0.3\", markersize=4)\nax.legend(fontsize=\"small\", ncols=3, loc=\"lower center\")\nplt.show()",
+        "pacmeta.plot(run.prior, support=(x[:5], y[:5]), low=-5, high=5, ax=ax)\n"
+        "ax.plot(x[5:], y[5:], \".\", color=\"0.3\", markersize=4)\nax.legend(fontsize=\"small\", ncols=3, loc=\"lower center\", bbox_to_anchor=(0.5, 1.0))\nplt.show()",
     ),
     ("markdown", "The terms of a bound, under a stated assumption about the squared error."),
     (
@@ -80,11 +81,20 @@ def texts(notebook: Any) -> list[str]:
     return found
 
 
+def same(stored: str, fresh: str) -> bool:
+    """Whether texts are equal but for a few per cent in numbers: processors differ in the last bit, and training adds up."""
+    number = re.compile(r"-?\d+\.\d+")
+    if number.sub("#", stored) != number.sub("#", fresh):
+        return False
+    pairs = zip(map(float, number.findall(stored)), map(float, number.findall(fresh)))
+    return all(abs(left - right) <= 0.05 * abs(left) + 0.02 for left, right in pairs)
+
+
 def main() -> None:
     notebook = made()
     if "--check" in sys.argv:
         stored = nbformat.read(PATH, as_version=4)
-        if texts(stored) != texts(notebook):
+        if not same("\0".join(texts(stored)), "\0".join(texts(notebook))):
             sys.exit(f"{PATH.name} is not what a fresh run gives; make it again with this script")
         return
     nbformat.write(notebook, PATH)
