@@ -156,6 +156,8 @@ pub(crate) struct Sweep {
     after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta reproduce sinusoid --preset paper --out runs/paper\n  \
                   pacmeta reproduce mini-imagenet --data synthetic\n  \
                   pacmeta reproduce mini-imagenet --data miniimagenet/ --preset paper --examples 10 --methods maml,pacmaml\n  \
+                  pacmeta reproduce leopard --data synthetic --model synthetic\n  \
+                  pacmeta reproduce leopard --data texts/ --model all-MiniLM-L6-v2/ --preset cpu --methods pacmaml,pacoh,fine-tuning\n  \
                   pacmeta reproduce memory --preset paper"
 )]
 pub(crate) struct Reproduce {
@@ -168,22 +170,27 @@ pub(crate) struct Reproduce {
     /// The folder of the study (default: runs/, the study and the preset)
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// The pictures (mini-imagenet): a folder or zip file, or `synthetic` for generated characters
+    /// The pictures (mini-imagenet), a folder or zip file; or the sentences (leopard), a folder with `glue` and `leopard` in it;
+    /// `synthetic` generates them
     #[arg(long, value_name = "PATH")]
     pub(crate) data: Option<PathBuf>,
+    /// The pretrained encoder (leopard): a folder with config.json, model.safetensors and tokenizer.json or vocab.txt; or
+    /// `synthetic` for a tiny one with random weights
+    #[arg(long, value_name = "DIR", requires = "data")]
+    pub(crate) model: Option<PathBuf>,
     /// Where decoded pictures are kept (mini-imagenet) [default: the user's cache folder]
     #[arg(long, value_name = "DIR", requires = "data")]
     pub(crate) cache: Option<PathBuf>,
-    /// Only these methods (mini-imagenet), e.g. maml,pacmaml
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = image_method, requires = "data")]
-    pub(crate) methods: Option<Vec<ClassificationMethodKind>>,
+    /// Only these methods (mini-imagenet, leopard), e.g. maml,pacmaml; leopard also has h-smlmt, multi-task and fine-tuning
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "data")]
+    pub(crate) methods: Option<Vec<String>>,
     /// Only training tasks of these sizes (mini-imagenet), e.g. 10,20
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = task_size, requires = "data")]
     pub(crate) examples: Option<Vec<usize>>,
     /// Test tasks (mini-imagenet), in place of the preset's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000), requires = "data")]
     pub(crate) tasks: Option<u64>,
-    /// Seed of training (mini-imagenet)
+    /// Seed of training (mini-imagenet, leopard)
     #[arg(long, value_name = "N", requires = "data")]
     pub(crate) seed: Option<u64>,
     /// The sizes of the encoder (memory) [default: bert-base]
@@ -209,7 +216,7 @@ pub(crate) struct Reproduce {
     pub(crate) quiet: bool,
 }
 
-fn image_method(name: &str) -> Result<ClassificationMethodKind, String> {
+pub(crate) fn image_method(name: &str) -> Result<ClassificationMethodKind, String> {
     let methods = ClassificationMethodKind::ALL;
     methods.into_iter().find(|method| method.name() == name.trim()).ok_or_else(|| {
         let names: Vec<_> = methods.iter().map(|method| method.name()).collect();
@@ -234,6 +241,8 @@ pub(crate) enum StudyName {
     Sinusoid,
     /// Classification of pictures
     MiniImagenet,
+    /// Classification of texts
+    Leopard,
     /// The memory that methods need on texts
     Memory,
 }
@@ -241,11 +250,11 @@ pub(crate) enum StudyName {
 /// How much of a study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PresetName {
-    /// A small part, in about a minute (sinusoid) or three (mini-imagenet)
+    /// A small part, in about a minute (sinusoid), three (mini-imagenet) or five (leopard)
     Quick,
-    /// What an afternoon allows (mini-imagenet): 10,000 iterations, the smallest tasks
+    /// What an afternoon allows: 10,000 iterations, the smallest tasks (mini-imagenet); 600 smaller iterations (leopard)
     Cpu,
-    /// The paper's whole grid: about two hours on two cores (sinusoid), days (mini-imagenet; see --examples and --methods)
+    /// The paper's whole grid: about two hours on two cores (sinusoid), days (mini-imagenet, leopard; see --examples and --methods)
     Paper,
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::images::train_in;
 use super::scores::wrapped;
-use crate::arguments::{PresetName, Reproduce};
+use crate::arguments::{PresetName, Reproduce, image_method};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, command_line, print, print_json};
 use crate::progress::Verbosity;
@@ -62,7 +62,13 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
         data,
     );
     plan.cache = arguments.cache.as_ref().map(absolute).transpose()?;
-    plan.methods = arguments.methods.clone().unwrap_or(plan.methods);
+    if arguments.model.is_some() {
+        return Err(Error::input("option `--model`", "is for the study leopard; remove it"));
+    }
+    if let Some(names) = &arguments.methods {
+        let refused = |message: String| Error::input("option `--methods`", message);
+        plan.methods = names.iter().map(|name| image_method(name).map_err(refused)).collect::<Result<_>>()?;
+    }
     let mut seen = Vec::new();
     plan.methods.retain(|method| {
         !seen.contains(method) && {

@@ -13,6 +13,7 @@ pub(crate) mod completions;
 pub(crate) mod evaluate;
 mod images;
 mod inputs;
+mod leopard;
 mod memory;
 mod mini_imagenet;
 pub(crate) mod report;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pacmeta::learners::TargetTemperature;
 use pacmeta::report::{figure_svg, study_page};
 use pacmeta::studies::claims::{Claim, Verdict};
-use pacmeta::studies::mini_imagenet::STUDY;
+use pacmeta::studies::{leopard as leopard_study, mini_imagenet as image_study};
 use pacmeta::studies::sinusoid::{
     Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
 };
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::scores::wrapped;
 use super::study::{Manner, run_in};
-use super::{memory, mini_imagenet};
+use super::{leopard, memory, mini_imagenet};
 use crate::arguments::{PresetName, Reproduce, StudyName};
 use crate::output::{bold, print, print_json};
 use crate::table::Table;
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
     match arguments.study {
         StudyName::Sinusoid => sinusoid(arguments),
         StudyName::MiniImagenet => mini_imagenet::run(arguments),
+        StudyName::Leopard => leopard::run(arguments),
         StudyName::Memory => memory::run(arguments),
     }
 }
@@ -34,7 +35,7 @@ fn plan(arguments: &Reproduce) -> Result<Plan> {
     if arguments.data.is_some() {
         return Err(Error::input(
             "option `--data`",
-            "is for the study mini-imagenet; this one draws its tasks",
+            "is for the studies mini-imagenet and leopard; this one draws its tasks",
         ));
     }
     sinusoid_plan(arguments.preset, arguments.sets, arguments.seeds, arguments.iterations)
@@ -52,7 +53,7 @@ pub(super) fn sinusoid_plan(
         PresetName::Cpu => {
             return Err(Error::input(
                 "option `--preset`",
-                "`cpu` is for the study mini-imagenet; choose `quick` or `paper`",
+                "`cpu` is for the studies mini-imagenet and leopard; choose `quick` or `paper`",
             ));
         }
         PresetName::Paper => Preset::Paper,
@@ -79,7 +80,8 @@ pub(super) fn report_of_study(folder: &Path, as_json: bool) -> Result<bool> {
     let Some(stored) = StoredPlan::read(folder)? else { return Ok(false) };
     match stored.study.as_str() {
         SinusoidSpec::STUDY => show(folder, as_json)?,
-        STUDY => mini_imagenet::show(folder, as_json)?,
+        image_study::STUDY => mini_imagenet::show(folder, as_json)?,
+        leopard_study::STUDY => leopard::show(folder, as_json)?,
         pacmeta::studies::memory::STUDY => memory::show(folder, as_json)?,
         SweepSpec::STUDY => super::sweep::show(folder, as_json)?,
         other => return Err(Error::input(folder.display(), format!("holds the unknown study `{other}`"))),

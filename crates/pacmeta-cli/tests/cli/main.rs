@@ -11,5 +11,6 @@ mod interruption;
 mod misc;
 mod studies;
 mod sweeping;
+mod text_study;
 mod texts;
 mod training;

@@ -11,6 +11,7 @@
 //! * [`numbers`]: files of numbers beside a page.
 //! * [`sinusoid`]: the paper's regression study.
 //! * `mini_imagenet`: the paper's study on pictures (feature `images`).
+//! * `leopard`: the paper's study on texts (feature `text`).
 //! * `memory`: the paper's memory table on texts (feature `text`).
 //! * [`sweep`]: a grid over anybody's configuration and tasks.
 
@@ -19,6 +20,8 @@ pub mod cluster;
 pub mod cross_validation;
 pub mod folder;
 pub mod grid;
+#[cfg(feature = "text")]
+pub mod leopard;
 #[cfg(feature = "text")]
 pub mod memory;
 #[cfg(feature = "images")]
