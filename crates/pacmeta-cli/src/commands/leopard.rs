@@ -42,7 +42,10 @@ fn plan(arguments: &Reproduce) -> Result<LeopardPlan> {
         ("--tasks", arguments.tasks.is_some(), "mini-imagenet"),
     ] {
         if given {
-            return Err(Error::input(format!("option `{option}`"), format!("is for the study {study}; remove it")));
+            return Err(Error::input(
+                format!("option `{option}`"),
+                format!("is for the study {study}; remove it"),
+            ));
         }
     }
     let Some(data) = &arguments.data else {
@@ -86,7 +89,8 @@ fn absolute(path: &PathBuf) -> Result<PathBuf> {
 fn by_name(name: &str) -> Result<LeopardModel> {
     LeopardModel::by_name(name).ok_or_else(|| {
         let names = LeopardModel::ALL.map(LeopardModel::name).join(", ");
-        let message = format!("there is no `{name}`; expected one of {names} (or several, separated by commas)");
+        let message =
+            format!("there is no `{name}`; expected one of {names} (or several, separated by commas)");
         Error::input("option `--methods`", message)
     })
 }
@@ -171,15 +175,17 @@ fn conclusions(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page:
         })
         .collect();
     let scored = runs.iter().find_map(|run| run.scores.as_ref());
-    let tasks: Vec<&str> =
-        scored.map_or(Vec::new(), |scores| scores.targets.iter().map(|target| target.name.as_str()).collect());
+    let tasks: Vec<&str> = scored
+        .map_or(Vec::new(), |scores| scores.targets.iter().map(|target| target.name.as_str()).collect());
     json!({ "tasks": tasks, "models": models, "claims": claims, "report": page.display().to_string() })
 }
 
 fn in_words(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> String {
     let paper = if plan.is_comparable() { " (in brackets: the paper's)" } else { "" };
     let mut text = wrapped(&what_was_run(plan), "");
-    let heading = format!("Accuracy in percent on target tasks: mean over tasks and draws ± standard error over draws{paper}");
+    let heading = format!(
+        "Accuracy in percent on target tasks: mean over tasks and draws ± standard error over draws{paper}"
+    );
     text.push_str(&format!("\n{}\n", bold(&heading)));
     let header = std::iter::once(String::new()).chain(runs.iter().map(|run| run.model.title().to_owned()));
     let mut table = Table::new(header);
@@ -205,8 +211,9 @@ fn in_words(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page: &P
     if rebuilt > 0 {
         table.rule();
         for &k in &plan.shots {
-            let cells =
-                runs.iter().map(|run| percent(run.scores.as_ref().and_then(|scores| scores.average_of_original(k))));
+            let cells = runs
+                .iter()
+                .map(|run| percent(run.scores.as_ref().and_then(|scores| scores.average_of_original(k))));
             table.row(std::iter::once(format!("k = {k}, original test sets")).chain(cells));
         }
     }

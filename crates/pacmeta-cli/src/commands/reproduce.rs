@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use pacmeta::learners::TargetTemperature;
 use pacmeta::report::{figure_svg, study_page};
 use pacmeta::studies::claims::{Claim, Verdict};
-use pacmeta::studies::{leopard as leopard_study, mini_imagenet as image_study};
 use pacmeta::studies::sinusoid::{
     Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
 };
 use pacmeta::studies::sweep::SweepSpec;
 use pacmeta::studies::{Records, Spec, StoredPlan};
+use pacmeta::studies::{leopard as leopard_study, mini_imagenet as image_study};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};

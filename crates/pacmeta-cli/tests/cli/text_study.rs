@@ -2,8 +2,18 @@
 
 use crate::helper::Place;
 
-const STUDY: [&str; 10] =
-    ["reproduce", "leopard", "--data", "synthetic", "--model", "synthetic", "--preset", "quick", "--out", "study"];
+const STUDY: [&str; 10] = [
+    "reproduce",
+    "leopard",
+    "--data",
+    "synthetic",
+    "--model",
+    "synthetic",
+    "--preset",
+    "quick",
+    "--out",
+    "study",
+];
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&STUDY[..], more].concat()
@@ -22,7 +32,10 @@ fn the_study_on_generated_sentences_is_scored_reported_and_continued() {
         for row in averages {
             let accuracy = row["accuracy"].as_f64().unwrap();
             // two to five classes
-            assert!((0.2..=1.0).contains(&accuracy) && row["standard_error"].as_f64().unwrap() > 0.0, "{model}");
+            assert!(
+                (0.2..=1.0).contains(&accuracy) && row["standard_error"].as_f64().unwrap() > 0.0,
+                "{model}"
+            );
             assert!(row["paper_accuracy"].is_null());
         }
     }
@@ -35,10 +48,15 @@ fn the_study_on_generated_sentences_is_scored_reported_and_continued() {
     assert_eq!(place.text("study/draws.csv").lines().count(), 1 + 4 * 4 * 3 * 3);
 
     // other models beside them: what is there stays
-    let (prior, scores) =
-        (place.read("study/models/pacmaml/prior.safetensors"), place.read("study/models/pacmaml/leopard.json"));
+    let (prior, scores) = (
+        place.read("study/models/pacmaml/prior.safetensors"),
+        place.read("study/models/pacmaml/leopard.json"),
+    );
     let text = place.ok(&with(&["--methods", "fine-tuning,multi-task,h-smlmt", "-q"]));
-    assert!(text.contains("fine-tuning only") && text.contains("PACMAML") && !text.contains("claims"), "{text}");
+    assert!(
+        text.contains("fine-tuning only") && text.contains("PACMAML") && !text.contains("claims"),
+        "{text}"
+    );
     assert!(place.text("study/report.html").contains("7 of 7 models are scored"));
     assert!(
         place.read("study/models/pacmaml/prior.safetensors") == prior
@@ -62,7 +80,8 @@ fn the_study_on_generated_sentences_is_scored_reported_and_continued() {
 fn threads_change_nothing() {
     let place = Place::new();
     for (out, threads) in [("one", "1"), ("two", "2")] {
-        let study = ["reproduce", "leopard", "--data", "synthetic", "--model", "synthetic", "--methods", "pacmaml"];
+        let study =
+            ["reproduce", "leopard", "--data", "synthetic", "--model", "synthetic", "--methods", "pacmaml"];
         place.ok(&[&study[..], &["-q", "--threads", threads, "--out", out]].concat());
     }
     for file in ["prior.safetensors", "metrics.jsonl", "leopard.json"] {
@@ -86,8 +105,14 @@ fn what_is_missing_is_said_with_how_to_get_it() {
     );
     place.refused(&with(&["--methods", "mamel"]), &["mamel", "h-smlmt", "fine-tuning"]);
     place.refused(&with(&["--examples", "10"]), &["--examples", "mini-imagenet"]);
-    place.refused(&["reproduce", "mini-imagenet", "--data", "synthetic", "--model", "x"], &["--model", "leopard"]);
-    place.refused(&["reproduce", "mini-imagenet", "--data", "synthetic", "--methods", "h-smlmt"], &["--methods", "maml"]);
+    place.refused(
+        &["reproduce", "mini-imagenet", "--data", "synthetic", "--model", "x"],
+        &["--model", "leopard"],
+    );
+    place.refused(
+        &["reproduce", "mini-imagenet", "--data", "synthetic", "--methods", "h-smlmt"],
+        &["--methods", "maml"],
+    );
     // nothing was begun
     assert!(!place.path("study").exists() && !place.path("runs").exists());
 }

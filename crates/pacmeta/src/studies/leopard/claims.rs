@@ -52,8 +52,14 @@ impl Difference {
         }
         let count = tasks.len() as f64;
         // Equal differences everywhere: no variance, and any degrees of freedom give the same.
-        let degrees_of_freedom = if fourths > 0.0 { squares * squares / fourths } else { (draws - tasks.len()) as f64 };
-        (!tasks.is_empty()).then_some(Self { mean: sum / count, standard_error: squares.sqrt() / count, degrees_of_freedom, draws })
+        let degrees_of_freedom =
+            if fourths > 0.0 { squares * squares / fourths } else { (draws - tasks.len()) as f64 };
+        (!tasks.is_empty()).then_some(Self {
+            mean: sum / count,
+            standard_error: squares.sqrt() / count,
+            degrees_of_freedom,
+            draws,
+        })
     }
 
     /// The probability of such a mean or a larger one if there were no difference.
@@ -126,7 +132,9 @@ fn order_claim(
     let original = better.tasks(Tests::Original);
     if original.len() < better.targets.len() {
         let words = of(Tests::Original, &shots).map(|difference| in_words(&difference));
-        parts.extend(words.map(|words| format!("the {} tasks with original test sets: {words}", original.len())));
+        parts.extend(
+            words.map(|words| format!("the {} tasks with original test sets: {words}", original.len())),
+        );
     }
     let in_paper: Vec<String> = shots
         .iter()
@@ -182,7 +190,11 @@ fn best_claim<'a>(scores: &dyn Fn(LeopardModel) -> Option<&'a LeopardScores>) ->
             other.title(),
             comparisons
                 .iter()
-                .map(|(k, other, difference)| format!("{} at k = {k} {:+.2}", other.title(), 100.0 * difference.mean))
+                .map(|(k, other, difference)| format!(
+                    "{} at k = {k} {:+.2}",
+                    other.title(),
+                    100.0 * difference.mean
+                ))
                 .collect::<Vec<_>>()
                 .join(", ")
         ),

@@ -53,8 +53,12 @@ pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[S
         ("draws.csv", "one row a draw"),
     ];
     StudyReport {
-        title: if plan.is_comparable() { "Few-shot texts: GLUE to LEOPARD" } else { "Few-shot texts: generated sentences" }
-            .to_owned(),
+        title: if plan.is_comparable() {
+            "Few-shot texts: GLUE to LEOPARD"
+        } else {
+            "Few-shot texts: generated sentences"
+        }
+        .to_owned(),
         subtitle: format!("{} {scored} of {} models are scored.", what_was_run(plan), runs.len()),
         command: (!command.is_empty()).then(|| command.to_owned()),
         facts: facts(plan, runs, history, scored),
@@ -62,7 +66,11 @@ pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[S
         notes: notes(plan),
         files: files
             .into_iter()
-            .map(|(name, what)| FileLink { name: name.to_owned(), href: name.to_owned(), what: what.to_owned() })
+            .map(|(name, what)| FileLink {
+                name: name.to_owned(),
+                href: name.to_owned(),
+                what: what.to_owned(),
+            })
             .collect(),
     }
 }
@@ -128,7 +136,8 @@ pub fn notes(plan: &LeopardPlan) -> Vec<String> {
     let mut notes = Vec::new();
     if !plan.is_comparable() {
         notes.push(
-            "The sentences are generated: neither the paper's numbers nor its claims are about them.".to_owned(),
+            "The sentences are generated: neither the paper's numbers nor its claims are about them."
+                .to_owned(),
         );
     } else {
         notes.push(
@@ -149,7 +158,9 @@ pub fn notes(plan: &LeopardPlan) -> Vec<String> {
         );
     }
     if plan.encoder.as_os_str() == SYNTHETIC {
-        notes.push("The encoder is a tiny one with random weights, good for trying the command only.".to_owned());
+        notes.push(
+            "The encoder is a tiny one with random weights, good for trying the command only.".to_owned(),
+        );
     }
     if let Some(rows) = plan.queries.filter(|_| plan.is_comparable()) {
         notes.push(format!(

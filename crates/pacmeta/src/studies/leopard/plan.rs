@@ -234,7 +234,11 @@ impl LeopardPlan {
             LeopardPreset::Paper => plan,
         };
         // Generated tasks have no more examples.
-        if generated { Self { examples: plan.examples.min(64), support: plan.support.or(Some(32)), ..plan } } else { plan }
+        if generated {
+            Self { examples: plan.examples.min(64), support: plan.support.or(Some(32)), ..plan }
+        } else {
+            plan
+        }
     }
 
     /// Whether the numbers can be compared with the paper's: not on generated sentences.
@@ -299,7 +303,12 @@ impl LeopardPlan {
     ///
     /// # Errors
     /// When a number of the plan is out of range.
-    pub fn config(&self, model: LeopardModel, layers: Option<usize>, alpha: Option<f64>) -> Result<TextConfig> {
+    pub fn config(
+        &self,
+        model: LeopardModel,
+        layers: Option<usize>,
+        alpha: Option<f64>,
+    ) -> Result<TextConfig> {
         let text = |path: &Path| Value::String(path.display().to_string());
         let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         let count = |number: usize| whole(number as u64);
@@ -315,7 +324,10 @@ impl LeopardPlan {
             ("support", count(self.support(model))),
         ];
         if !self.validation.is_empty() {
-            data.push(("held_out", Value::Array(self.validation.iter().cloned().map(Value::String).collect())));
+            data.push((
+                "held_out",
+                Value::Array(self.validation.iter().cloned().map(Value::String).collect()),
+            ));
         }
         let mut prior = vec![("model", text(&self.encoder))];
         prior.extend(layers.map(|layers| ("threshold", count(self.threshold(model, layers)))));

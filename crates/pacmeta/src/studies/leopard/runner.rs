@@ -65,7 +65,12 @@ impl LeopardStudy {
         self.material.pretrained.shape.layers
     }
 
-    fn experiment(&self, plan: &LeopardPlan, model: LeopardModel, alpha: Option<f64>) -> Result<TextExperiment> {
+    fn experiment(
+        &self,
+        plan: &LeopardPlan,
+        model: LeopardModel,
+        alpha: Option<f64>,
+    ) -> Result<TextExperiment> {
         TextExperiment::new(plan.config(model, Some(self.layers()), alpha)?, self.material.clone())
     }
 
@@ -86,13 +91,13 @@ impl LeopardStudy {
             let outcome = experiment.train_in(&folder, observer)?;
             (outcome.model, outcome.iterations)
         } else {
-            std::fs::create_dir_all(&folder).map_err(|source| Error::io("create the folder", &folder, source))?;
+            std::fs::create_dir_all(&folder)
+                .map_err(|source| Error::io("create the folder", &folder, source))?;
             (experiment.model(experiment.start()?), 0)
         };
-        let checksum = trained
-            .rounded()
-            .iter()
-            .fold(targets::checksum(&self.targets), |sum, value| crc32c::crc32c_append(sum, &value.to_le_bytes()));
+        let checksum = trained.rounded().iter().fold(targets::checksum(&self.targets), |sum, value| {
+            crc32c::crc32c_append(sum, &value.to_le_bytes())
+        });
         if let Ok(Some(scores)) = LeopardScores::read(&folder)
             && scores.is_of_plan(&self.plan, model)
             && scores.checksum == checksum
@@ -160,7 +165,8 @@ impl LeopardStudy {
         let folder = study.join("search");
         let path = folder.join(format!("{}.json", model.name()));
         let trial = LeopardPlan { iterations: (self.plan.iterations / TRIAL).max(1), ..self.plan.clone() };
-        let settings = format!("{} iterations; seed {}; {}", trial.iterations, trial.seed, settings(&trial, model));
+        let settings =
+            format!("{} iterations; seed {}; {}", trial.iterations, trial.seed, settings(&trial, model));
         if let Some(stored) = read_search(&path)?.filter(|stored| stored.settings == settings) {
             return Ok(Some(stored.choice));
         }

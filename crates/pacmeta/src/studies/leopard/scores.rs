@@ -125,7 +125,8 @@ pub(super) enum Tests {
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(value).map_err(|error| Error::input(path.display(), error.to_string()))?;
+    let text =
+        serde_json::to_string(value).map_err(|error| Error::input(path.display(), error.to_string()))?;
     write_atomically(path, text.as_bytes())
 }
 

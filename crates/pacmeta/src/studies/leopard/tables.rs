@@ -83,7 +83,8 @@ pub(super) fn averages(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
         heading: "Average accuracy in percent".to_owned(),
         columns: columns(&["", "average over"], runs),
         rows,
-        caption: "Means over tasks and draws with the standard error over draws, the tasks being given.".to_owned(),
+        caption: "Means over tasks and draws with the standard error over draws, the tasks being given."
+            .to_owned(),
         csv: Some("averages.csv".to_owned()),
     }
 }
@@ -162,7 +163,8 @@ pub(super) fn chosen(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
         let searched = run.scores.as_ref().and_then(|scores| scores.alpha.as_ref());
         let rate = run.scores.as_ref().map(|scores| &scores.rate);
         let tried = |list: &[(f64, f64)]| {
-            let words = list.iter().map(|(value, accuracy)| format!("{}: {:.1}", short(*value), 100.0 * accuracy));
+            let words =
+                list.iter().map(|(value, accuracy)| format!("{}: {:.1}", short(*value), 100.0 * accuracy));
             words.collect::<Vec<_>>().join(", ")
         };
         let mut searches = Vec::new();
@@ -189,7 +191,16 @@ pub(super) fn chosen(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
         .map(Cell::text)
         .collect()
     };
-    let names = ["", "v", "m", "m'", "alpha", "iterations", "rate on a target task", "accuracy on validation tasks (%)"];
+    let names = [
+        "",
+        "v",
+        "m",
+        "m'",
+        "alpha",
+        "iterations",
+        "rate on a target task",
+        "accuracy on validation tasks (%)",
+    ];
     let validation = match &plan.validation[..] {
         [] => "held-out tasks".to_owned(),
         names => names.join(" and "),
@@ -239,7 +250,8 @@ fn short(value: f64) -> String {
 /// Never in practice: they are written to memory.
 pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>> {
     let scored = || runs.iter().filter_map(|run| Some((run.model, run.scores.as_ref()?)));
-    let percent = |value: Option<f64>| json!(value.filter(|_| plan.is_comparable()).map(|value| value / 100.0));
+    let percent =
+        |value: Option<f64>| json!(value.filter(|_| plan.is_comparable()).map(|value| value / 100.0));
     let mut rows: Vec<Vec<Value>> = Vec::new();
     for (model, scores) in scored() {
         for &k in &plan.shots {
@@ -263,8 +275,16 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
             }
         }
     }
-    let header =
-        ["model", "shots", "test_sets", "tasks", "accuracy", "standard_error", "log_likelihood", "paper_accuracy"];
+    let header = [
+        "model",
+        "shots",
+        "test_sets",
+        "tasks",
+        "accuracy",
+        "standard_error",
+        "log_likelihood",
+        "paper_accuracy",
+    ];
     let averages = csv_of(header, rows)?;
     let mut rows: Vec<Vec<Value>> = Vec::new();
     for (model, scores) in scored() {
@@ -318,7 +338,8 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
             ]
         })
     });
-    let header = ["model", "task", "shots", "draw", "accuracy", "log_likelihood", "confidence", "test_examples"];
+    let header =
+        ["model", "task", "shots", "draw", "accuracy", "log_likelihood", "confidence", "test_examples"];
     let draws = csv_of(header, rows)?;
     Ok(vec![
         NumbersFile { name: "averages.csv", what: "averages over tasks by model and k", content: averages },

@@ -66,12 +66,8 @@ pub(super) fn open(plan: &LeopardPlan, tokeniser: &Tokeniser) -> Result<Vec<Targ
             };
             let mut supports = opened.draws;
             supports.retain(|(shots, draw), _| plan.shots.contains(shots) && *draw < plan.draws);
-            let task = NewTask {
-                name: info.name.clone(),
-                classes: opened.classes,
-                supports,
-                queries: opened.eval,
-            };
+            let task =
+                NewTask { name: info.name.clone(), classes: opened.classes, supports, queries: opened.eval };
             Ok(Target { info, task })
         })
         .collect()
@@ -107,7 +103,8 @@ fn generated(plan: &LeopardPlan, tokeniser: &Tokeniser) -> Result<Vec<Target>> {
 /// A checksum of all that is adapted to and scored.
 pub(super) fn checksum(targets: &[Target]) -> u32 {
     let of_set = |checksum: u32, set: &TokenSet| {
-        let numbers = set.ids.iter().map(|&id| u64::from(id)).chain(set.labels.iter().map(|&label| label as u64));
+        let numbers =
+            set.ids.iter().map(|&id| u64::from(id)).chain(set.labels.iter().map(|&label| label as u64));
         numbers
             .chain(set.starts.iter().map(|&start| start as u64))
             .fold(checksum, |checksum, number| crc32c::crc32c_append(checksum, &number.to_le_bytes()))

@@ -45,7 +45,10 @@ fn the_papers_plan_has_its_hyper_parameters() {
         if let Some(alpha) = alpha {
             assert_eq!(config.method.alpha, alpha, "{model:?}");
         }
-        assert_eq!((config.data.examples, config.training.iterations, config.training.batch), (256, 10_000, 1));
+        assert_eq!(
+            (config.data.examples, config.training.iterations, config.training.batch),
+            (256, 10_000, 1)
+        );
         assert_eq!((config.method.steps, config.method.rate, config.training.rate), (50, 1e-3, 1e-5));
         assert_eq!(config.data.held_out, ["MRPC", "SNLI"]);
         assert_eq!(config.data.path, std::path::Path::new("texts/glue"));
@@ -70,9 +73,13 @@ fn the_papers_averages_are_those_of_its_tasks() {
     let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
     for model in [Maml, Bmaml, Pacoh, Pacmaml] {
         for k in SHOTS {
-            let (stated, own) = (paper::average(model, k).unwrap(), paper::average_over(model, &names, k).unwrap());
+            let (stated, own) =
+                (paper::average(model, k).unwrap(), paper::average_over(model, &names, k).unwrap());
             // its tasks are rounded to a tenth of a point
-            assert!((stated - own).abs() < 0.1, "{model:?}, k = {k}: {stated} is stated, its tasks give {own}");
+            assert!(
+                (stated - own).abs() < 0.1,
+                "{model:?}, k = {k}: {stated} is stated, its tasks give {own}"
+            );
         }
     }
     assert_eq!(paper::average(HSmlmt, 4), Some(48.61));
@@ -125,7 +132,9 @@ fn a_study_is_trained_scored_and_taken_up_again() {
 #[test]
 fn alpha_is_chosen_on_validation_tasks_and_the_choice_is_kept() {
     let place = tempfile::tempdir().unwrap();
-    let study = LeopardStudy::open(LeopardPlan { alphas: vec![1e2, 1e5], models: vec![Maml, Pacmaml], ..small() }).unwrap();
+    let study =
+        LeopardStudy::open(LeopardPlan { alphas: vec![1e2, 1e5], models: vec![Maml, Pacmaml], ..small() })
+            .unwrap();
     let (scores, _) = study.run(Pacmaml, place.path(), &mut Quiet).unwrap();
     let choice = scores.alpha.clone().unwrap();
     assert_eq!((choice.tried.len(), choice.iterations), (2, 1));
@@ -204,7 +213,12 @@ fn scored(model: LeopardModel, mean: f64, shift: f64) -> ModelRun {
 #[test]
 fn claims_follow_the_numbers() {
     // PACMAML two points ahead of PACOH, PACOH equal to MAML draw by draw, MAML three points behind BMAML
-    let runs = [scored(Maml, 0.50, 0.0), scored(Bmaml, 0.53, 1.0), scored(Pacoh, 0.50, 0.0), scored(Pacmaml, 0.52, 2.0)];
+    let runs = [
+        scored(Maml, 0.50, 0.0),
+        scored(Bmaml, 0.53, 1.0),
+        scored(Pacoh, 0.50, 0.0),
+        scored(Pacmaml, 0.52, 2.0),
+    ];
     let rows = claims(&runs);
     let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
     use ClaimVerdict::{NotSupported, Supported, Undecided};
@@ -215,16 +229,28 @@ fn claims_follow_the_numbers() {
     assert_eq!((rows[1].effect, rows[1].standard_error), (0.0, Some(0.0)));
     // the task without its first draw of k = 16 has nine draws with every k
     assert_eq!(rows[0].observations, 29);
-    assert!(rows[0].detail.contains("the 2 tasks with original test sets") && rows[0].detail.contains("+1.11"), "{}", rows[0].detail);
+    assert!(
+        rows[0].detail.contains("the 2 tasks with original test sets") && rows[0].detail.contains("+1.11"),
+        "{}",
+        rows[0].detail
+    );
     // models that are missing have no claims; the best of all needs all four
     assert_eq!(claims(&runs[2..]).len(), 1);
     assert!(claims(&[]).is_empty());
     // ahead of all, by far
-    let clear =
-        [scored(Maml, 0.40, 0.0), scored(Bmaml, 0.30, 1.0), scored(Pacoh, 0.50, 0.5), scored(Pacmaml, 0.60, 2.0)];
+    let clear = [
+        scored(Maml, 0.40, 0.0),
+        scored(Bmaml, 0.30, 1.0),
+        scored(Pacoh, 0.50, 0.5),
+        scored(Pacmaml, 0.60, 2.0),
+    ];
     assert!(claims(&clear).iter().all(|row| row.verdict == Supported), "{:?}", claims(&clear));
-    let turned =
-        [scored(Maml, 0.50, 0.0), scored(Bmaml, 0.60, 1.0), scored(Pacoh, 0.40, 0.5), scored(Pacmaml, 0.30, 2.0)];
+    let turned = [
+        scored(Maml, 0.50, 0.0),
+        scored(Bmaml, 0.60, 1.0),
+        scored(Pacoh, 0.40, 0.5),
+        scored(Pacmaml, 0.30, 2.0),
+    ];
     assert!(claims(&turned).iter().all(|row| row.verdict == NotSupported), "{:?}", claims(&turned));
 }
 
@@ -240,7 +266,12 @@ fn differences_are_paired_draw_by_draw() {
         queries: 10,
     };
     let of = |list: [f64; 4]| TextScores {
-        draws: vec![draw("a", 4, 0, list[0]), draw("a", 4, 1, list[1]), draw("b", 4, 0, list[2]), draw("b", 4, 1, list[3])],
+        draws: vec![
+            draw("a", 4, 0, list[0]),
+            draw("a", 4, 1, list[1]),
+            draw("b", 4, 0, list[2]),
+            draw("b", 4, 1, list[3]),
+        ],
     };
     let (ours, theirs) = (of([0.5, 0.7, 0.9, 0.8]), of([0.4, 0.4, 0.6, 0.7]));
     let difference = Difference::new(&ours, &theirs, &["a", "b"], &[4]).unwrap();
@@ -277,10 +308,20 @@ fn the_tables_stand_beside_the_papers() {
     assert_eq!(table.rows[1][5].value, CellValue::Missing);
     let gains = tables::gains(&plan, &runs).unwrap();
     assert_eq!(gains.rows.len(), 2);
-    assert!(matches!(gains.rows[1][1].value, CellValue::Estimate { value, .. } if (value - 15.0).abs() < 1e-9));
+    assert!(
+        matches!(gains.rows[1][1].value, CellValue::Estimate { value, .. } if (value - 15.0).abs() < 1e-9)
+    );
 
     let html = study_page(&report(&plan, &runs, "pacmeta reproduce leopard", &[]));
-    for words in ["3 of 4 models are scored", "rebuilt eval", "51.58", "68.8", "The paper&#39;s claims", "trained as a sentence encoder", "a remark"] {
+    for words in [
+        "3 of 4 models are scored",
+        "rebuilt eval",
+        "51.58",
+        "68.8",
+        "The paper&#39;s claims",
+        "trained as a sentence encoder",
+        "a remark",
+    ] {
         assert!(html.contains(words), "no `{words}`");
     }
     assert!(html.contains("1e-4: 50.0, 0.001: 62.5"), "what was tried is not shown");
@@ -292,7 +333,11 @@ fn the_tables_stand_beside_the_papers() {
     // generated sentences say nothing about the paper
     let generated = LeopardPlan { data: "synthetic".into(), ..plan };
     let page = study_page(&report(&generated, &runs, "", &[]));
-    assert!(!page.contains("51.58") && !page.contains("The paper's claims") && page.contains("generated sentences"));
+    assert!(
+        !page.contains("51.58")
+            && !page.contains("The paper's claims")
+            && page.contains("generated sentences")
+    );
     assert!(!numbers(&generated, &runs).unwrap()[0].content.contains("0.5158"));
     // nothing scored yet
     let none: Vec<ModelRun> = runs.iter().map(|run| ModelRun { scores: None, ..run.clone() }).collect();
