@@ -72,16 +72,17 @@ fn uniform_draws_follow_the_task() {
 fn small_tasks_give_what_they_have() {
     let sampler = EpisodeSampler { examples: 256, subset: 8, balance: Balance::Balanced };
     assert_eq!(sampler.draw(&task(&[5, 4]), Key::new(1)).unwrap().tokens.len(), 9);
-    let error = sampler.draw(&task(&[4, 4]), Key::new(1)).unwrap_err();
+    assert_eq!(sampler.draw(&task(&[4, 4]), Key::new(1)).unwrap().tokens.len(), 8, "S' may be all of S");
+    let error = sampler.draw(&task(&[4, 3]), Key::new(1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "task `made up`: has 8 examples to learn from, and S' alone takes 8; lower `data.subset` (and `data.examples`), or \
+        "task `made up`: has 7 examples to learn from, and S' alone takes 8; lower `data.support` (and `data.examples`), or \
          add examples"
     );
-    for (examples, subset) in [(8, 0), (8, 8), (8, 9), (0, 0)] {
+    for (examples, subset) in [(8, 0), (8, 9), (0, 0)] {
         let sampler = EpisodeSampler { examples, subset, balance: Balance::Uniform };
         let error = sampler.draw(&task(&[50, 50]), Key::new(1)).unwrap_err();
-        assert!(error.is_input() && error.to_string().contains("`data.subset`"), "{error}");
+        assert!(error.is_input() && error.to_string().contains("`data.support`"), "{error}");
     }
 }
 

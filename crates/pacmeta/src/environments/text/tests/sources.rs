@@ -157,7 +157,7 @@ fn mixtures_draw_by_weight() {
     // 200 draws of probability 1/4: 50 with a standard deviation of 6.
     assert!((25..75).contains(&masked_words), "{masked_words}");
     assert_eq!(names.len(), 6);
-    let large = EpisodeSampler { examples: 500, subset: 60, ..SAMPLER };
+    let large = EpisodeSampler { examples: 500, subset: 61, ..SAMPLER };
     assert!(mixture.check(&large).unwrap_err().to_string().contains("task `generated-000`: has 60 examples"));
     assert!(Mixture::new(Vec::new()).is_err());
     assert!(TaskPool::new("none", Vec::new(), TaskSampling::Uniform).unwrap_err().is_input());
