@@ -172,7 +172,7 @@ impl EpisodeSource for Smlmt {
         if self.options.least * self.options.classes <= sampler.subset {
             let message = format!(
                 "{} words with {} or more sentences each may have no more than the {} examples of S'; raise the lower end of \
-                 the band, or lower `data.subset`",
+                 the band, or lower `data.support`",
                 self.options.classes, self.options.least, sampler.subset
             );
             return Err(Error::input("masked words", message));

@@ -89,7 +89,7 @@ fn masked_words_are_hidden_and_alone() {
     );
     assert!(band(20, 10).unwrap_err().is_input());
     let narrow = band(1, 400).unwrap();
-    assert!(narrow.check(&SAMPLER).unwrap_err().to_string().contains("lower `data.subset`"));
+    assert!(narrow.check(&SAMPLER).unwrap_err().to_string().contains("lower `data.support`"));
     let words = ["[UNK]", "[CLS]", "[SEP]", "a"].map(str::to_owned);
     let no_mask = Tokeniser::from_words(&words, 8).unwrap();
     let message = Smlmt::new(sentences, &no_mask, options).unwrap_err().to_string();
