@@ -119,10 +119,9 @@ fn a_model_adapts_to_a_dozen_sentences() {
     }
     assert!(answer.losses[1] < answer.losses[0]);
     let alone = model.classify(labelled, &queries[1..]).unwrap();
-    assert_eq!(
-        alone.probabilities[0], answer.probabilities[1],
-        "a prediction does not depend on other queries"
-    );
+    // up to the rounding of products with another number of rows
+    let difference = alone.probabilities[0][0] - answer.probabilities[1][0];
+    assert!(difference.abs() < 1e-5, "a prediction does not depend on other queries: {difference}");
     let one_class = LabelledSentences { classes: 1, labels: &[0; 6], ..labelled };
     assert!(model.classify(one_class, &queries).unwrap_err().to_string().contains("at least two classes"));
     assert!(model.classify(labelled, &[]).unwrap_err().to_string().contains("at least one sentence"));
