@@ -36,7 +36,7 @@ impl<'a, E> View<'a, E> {
     }
 
     /// The matrix from a row on.
-    fn from_row(self, row: usize) -> Self {
+    fn after_rows(self, row: usize) -> Self {
         View { values: &self.values[(row * self.row).min(self.values.len())..], ..self }
     }
 
@@ -110,7 +110,7 @@ pub(super) fn affine<E: Element>(input: &[E], width: usize, maps: &[Linear<'_, E
             multiply(
                 [rows, outputs, width],
                 (&mut out[place * outputs..], stride),
-                View::rows(input, width).from_row(block * BLOCK),
+                View::rows(input, width).after_rows(block * BLOCK),
                 View::rows(map.weight, width).transposed(),
                 E::ONE,
                 Start::Sum,

@@ -54,7 +54,7 @@ macro_rules! sum_of {
         let mut width = LANES / 2;
         while width > 0 {
             for lane in 0..width {
-                partial[lane] = partial[lane] + partial[lane + width];
+                partial[lane] += partial[lane + width];
             }
             width /= 2;
         }
