@@ -1,6 +1,6 @@
 //! Transformer encoders of the BERT family, on packed sequences.
 //!
-//! Sequences stand behind each other without padding: token i of sequence s is row starts[s] + i of a matrix with `hidden`
+//! Sequences stand behind each other without padding: token i of sequence s is row `starts[s] + i` of a matrix with `hidden`
 //! columns. With LN(z) = gamma (z - mean) / sqrt(variance + epsilon) + beta for each row, the embeddings are
 //!
 //! ```text

@@ -112,12 +112,12 @@ impl EncoderShape {
     /// | names | shape |
     /// |---|---|
     /// | `embeddings.word`, `embeddings.position`, `embeddings.segment` | [vocabulary, hidden] and so on; no segments, no entry |
-    /// | `embeddings.norm.{weight,bias}` | [hidden] |
-    /// | `layer.i.attention.{query,key,value,output}.{weight,bias}` | [out, in] and [out] |
-    /// | `layer.i.attention.norm.{weight,bias}` | [hidden] |
-    /// | `layer.i.up.{weight,bias}`, `layer.i.down.{weight,bias}` | [out, in] and [out] |
-    /// | `layer.i.norm.{weight,bias}` | [hidden] |
-    /// | `pooler.{weight,bias}` | [out, in] and [out]; with [`Pooling::Pooler`] only |
+    /// | `embeddings.norm.{weight,bias}` | `[hidden]` |
+    /// | `layer.i.attention.{query,key,value,output}.{weight,bias}` | `[out, in]` and `[out]` |
+    /// | `layer.i.attention.norm.{weight,bias}` | `[hidden]` |
+    /// | `layer.i.up.{weight,bias}`, `layer.i.down.{weight,bias}` | `[out, in]` and `[out]` |
+    /// | `layer.i.norm.{weight,bias}` | `[hidden]` |
+    /// | `pooler.{weight,bias}` | `[out, in]` and `[out]`; with [`Pooling::Pooler`] only |
     pub fn layout(&self) -> Result<ParameterLayout> {
         self.check()?;
         self.upper(self.lower(ParameterLayout::builder(), 0), 0).build()

@@ -14,7 +14,7 @@ use crate::tape::variable::Variable;
 
 /// Layers of transformers.
 impl<'t, E: Element> Variable<'t, E> {
-    /// This [rows, in] times the transpose of a weight [out, in], plus a bias [out].
+    /// This `[rows, in]` times the transpose of a weight `[out, in]`, plus a bias `[out]`.
     pub fn affine(self, weight: Self, bias: Self) -> Result<Self> {
         let operation = "affine";
         self.check_tape(weight, operation)?;

@@ -17,7 +17,7 @@
 //! three derivatives of PACMAML are three passes. An inner step is a forward and a backward pass of the body, where a head has one such
 //! pass for all of its steps; no method but MAML and BMAML keeps anything of a step, so their memory does not depend on K.
 //!
-//! MAML and BMAML differentiate through the steps ([`unrolled`]): all of them on one tape, or step by step, each computed again on the
+//! MAML and BMAML differentiate through the steps ([`WayBack`]): all of them on one tape, or step by step, each computed again on the
 //! way back, which needs the memory of one. BMAML has one particle here; several, and PACOH's estimator from draws of the prior, are
 //! refused.
 
