@@ -4,6 +4,7 @@
 //! failed, 2 the input or the usage is wrong, 130 interrupted.
 
 mod arguments;
+mod bench_arguments;
 mod classification_progress;
 mod cluster_arguments;
 mod commands;

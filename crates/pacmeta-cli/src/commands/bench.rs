@@ -7,9 +7,8 @@ use pacmeta::benchmark::{
     EncoderSizes, TextStepSettings, measure_text_step, time_anil, time_conv4, time_encoder, time_gp,
 };
 
-use crate::arguments::{
-    Bench, BenchAnil, BenchConv4, BenchEncoder, BenchGp, BenchText, BenchWhat, ObjectiveName,
-};
+use crate::arguments::ObjectiveName;
+use crate::bench_arguments::{Bench, BenchAnil, BenchConv4, BenchEncoder, BenchGp, BenchText, BenchWhat};
 use crate::output::{print, print_json};
 
 /// How long a measurement takes.
