@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use pulp::{Arch, Simd, WithSimd};
 
 use super::dropout::Mask;
-use super::products::{Start, View, multiply};
+use super::products::{Start, Threads, View, multiply};
 use super::rows::{sum_of, vectorised};
 use super::shape::EncoderShape;
 use crate::element::Element;
@@ -86,6 +86,7 @@ impl<E: Element> Attention<'_, E> {
                 mask.row(sequence).row(head).apply(scores);
             }
             multiply(
+                Threads::One,
                 [length, size, length],
                 (&mut context[head * size..], hidden),
                 View::rows(scores, length),
@@ -103,6 +104,7 @@ impl<E: Element> Attention<'_, E> {
     fn scores(&self, joint: &[E], head: usize, length: usize, scores: &mut [E]) {
         let (hidden, size) = (self.shape.hidden, self.shape.head_size());
         multiply(
+            Threads::One,
             [length, length, size],
             (scores, length),
             View::rows(&joint[head * size..], 3 * hidden),
@@ -168,6 +170,7 @@ impl<E: Element> Attention<'_, E> {
             softmax_again(probabilities, length, &log_sums[head..], heads);
             let slopes = View::rows(&slopes[head * size..], hidden);
             multiply(
+                Threads::One,
                 [length, length, size],
                 (score_slopes, length),
                 slopes,
@@ -190,6 +193,7 @@ impl<E: Element> Attention<'_, E> {
                 }
             };
             multiply(
+                Threads::One,
                 [length, size, length],
                 (&mut joint_slopes[2 * hidden + head * size..], 3 * hidden),
                 View::rows(mixed, length).transposed(),
@@ -199,6 +203,7 @@ impl<E: Element> Attention<'_, E> {
             );
             softmax_backwards(score_slopes, probabilities, length);
             multiply(
+                Threads::One,
                 [length, size, length],
                 (&mut joint_slopes[head * size..], 3 * hidden),
                 View::rows(score_slopes, length),
@@ -207,6 +212,7 @@ impl<E: Element> Attention<'_, E> {
                 Start::Zero,
             );
             multiply(
+                Threads::One,
                 [length, size, length],
                 (&mut joint_slopes[hidden + head * size..], 3 * hidden),
                 View::rows(score_slopes, length).transposed(),

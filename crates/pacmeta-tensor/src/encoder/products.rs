@@ -1,7 +1,7 @@
 //! Matrix products of the fused passes.
 //!
-//! Rows of a result are cut into blocks by its size alone, and blocks run on rayon's threads; so the bits of a result do not depend
-//! on their number.
+//! A product is one call for whole matrices, whatever the number of threads: cut into blocks, each block would rearrange its operands for the
+//! kernel anew, which took an eighth of the time of BERT-base.
 
 use rayon::prelude::*;
 
@@ -35,18 +35,33 @@ impl<'a, E> View<'a, E> {
         View { values: self.values, row: self.column, column: self.row }
     }
 
-    /// The matrix from a row on.
-    fn after_rows(self, row: usize) -> Self {
-        View { values: &self.values[(row * self.row).min(self.values.len())..], ..self }
-    }
-
     fn holds(&self, rows: usize, columns: usize) -> bool {
         rows == 0 || columns == 0 || (rows - 1) * self.row + (columns - 1) * self.column < self.values.len()
     }
 }
 
-/// out (+)= factor * left * right on this thread; rows of `out` are `stride` numbers apart.
+/// Who computes a product.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Threads {
+    /// This thread, one of several that are busy with other parts.
+    One,
+    /// All of rayon's, which share the operands that are rearranged for the kernel. Every element is summed up in the same order
+    /// by whichever thread, so that its bits do not depend on their number.
+    All,
+}
+
+impl Threads {
+    fn parallelism(self) -> gemm::Parallelism {
+        match self {
+            Self::One => gemm::Parallelism::None,
+            Self::All => gemm::Parallelism::Rayon(rayon::current_num_threads()),
+        }
+    }
+}
+
+/// out (+)= factor * left * right; rows of `out` are `stride` numbers apart.
 pub(super) fn multiply<E: Element>(
+    threads: Threads,
     [rows, columns, depth]: [usize; 3],
     (out, stride): (&mut [E], usize),
     left: View<'_, E>,
@@ -80,13 +95,10 @@ pub(super) fn multiply<E: Element>(
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            threads.parallelism(),
         );
     }
 }
-
-/// Rows of a block of states.
-const BLOCK: usize = 128;
 
 /// A linear map: weight [out, in] and bias [out].
 #[derive(Clone, Copy)]
@@ -99,24 +111,23 @@ pub(super) struct Linear<'a, E> {
 pub(super) fn affine<E: Element>(input: &[E], width: usize, maps: &[Linear<'_, E>], out: &mut [E]) {
     let outputs = maps[0].bias.len();
     let stride = maps.len() * outputs;
-    out.par_chunks_mut(BLOCK * stride).enumerate().for_each(|(block, out)| {
-        let rows = out.len() / stride;
-        for row in out.chunks_exact_mut(stride) {
-            for (part, map) in row.chunks_exact_mut(outputs).zip(maps) {
-                part.copy_from_slice(map.bias);
-            }
-        }
-        for (place, map) in maps.iter().enumerate() {
-            multiply(
-                [rows, outputs, width],
-                (&mut out[place * outputs..], stride),
-                View::rows(input, width).after_rows(block * BLOCK),
-                View::rows(map.weight, width).transposed(),
-                E::ONE,
-                Start::Sum,
-            );
+    let rows = out.len() / stride;
+    out.par_chunks_exact_mut(stride).for_each(|row| {
+        for (part, map) in row.chunks_exact_mut(outputs).zip(maps) {
+            part.copy_from_slice(map.bias);
         }
     });
+    for (place, map) in maps.iter().enumerate() {
+        multiply(
+            Threads::All,
+            [rows, outputs, width],
+            (&mut out[place * outputs..], stride),
+            View::rows(input, width),
+            View::rows(map.weight, width).transposed(),
+            E::ONE,
+            Start::Sum,
+        );
+    }
 }
 
 /// The gradient at the input of [`affine`]: out [rows, width] (+)= the sum over maps of their part of `slopes` times their weight.
@@ -129,18 +140,17 @@ pub(super) fn pull_back<E: Element>(
 ) {
     let outputs = weights[0].len() / width;
     let stride = weights.len() * outputs;
-    out.par_chunks_mut(BLOCK * width).enumerate().for_each(|(block, out)| {
-        for (place, weight) in weights.iter().enumerate() {
-            multiply(
-                [out.len() / width, width, outputs],
-                (&mut *out, width),
-                View::rows(&slopes[block * BLOCK * stride + place * outputs..], stride),
-                View::rows(weight, width),
-                E::ONE,
-                if place == 0 { start } else { Start::Sum },
-            );
-        }
-    });
+    for (place, weight) in weights.iter().enumerate() {
+        multiply(
+            Threads::All,
+            [out.len() / width, width, outputs],
+            (&mut *out, width),
+            View::rows(&slopes[place * outputs..], stride),
+            View::rows(weight, width),
+            E::ONE,
+            if place == 0 { start } else { Start::Sum },
+        );
+    }
 }
 
 /// The gradient of a weight: out [outputs, width] = slopes' input, with `slopes` [rows, stride] from its first column on.
@@ -150,15 +160,13 @@ pub(super) fn weight_gradient<E: Element>(
     (input, width): (&[E], usize),
     out: &mut [E],
 ) {
-    const OUTPUTS: usize = 192;
-    out.par_chunks_mut(OUTPUTS * width).enumerate().for_each(|(block, out)| {
-        multiply(
-            [out.len() / width, width, rows],
-            (&mut *out, width),
-            View::rows(&slopes[block * OUTPUTS..], stride).transposed(),
-            View::rows(input, width),
-            E::ONE,
-            Start::Zero,
-        );
-    });
+    multiply(
+        Threads::All,
+        [out.len() / width, width, rows],
+        (&mut *out, width),
+        View::rows(slopes, stride).transposed(),
+        View::rows(input, width),
+        E::ONE,
+        Start::Zero,
+    );
 }
