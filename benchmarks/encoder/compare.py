@@ -27,9 +27,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     for name, default in (("layers", 12), ("hidden", 768), ("batch", 8), ("length", 64)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--binary", type=Path, help="a pacmeta that is built already")
     arguments = parser.parse_args()
-    subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "pacmeta-cli"], cwd=ROOT, check=True)
-    binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "pacmeta"
+    binary = arguments.binary
+    if binary is None:
+        subprocess.run(["cargo", "build", "--quiet", "--release"], cwd=ROOT, check=True)
+        binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "pacmeta"
     script = ROOT / "benchmarks" / "encoder" / "torch_encoder.py"
     sizes = [f"--{name}={getattr(arguments, name)}" for name in ("layers", "hidden", "batch", "length")]
     for threads in arguments.threads:

@@ -53,14 +53,14 @@ fn conv4(arguments: &BenchConv4) -> Result<()> {
         "Conv4, {} images, {} threads: {:.1} ms forward and backward (median of {} repeats; fastest {:.1} ms, of which {:.1} ms \
          forward), {:.0} GFLOP/s counted as a direct convolution; these threads reach {:.0} GFLOP/s of multiply-adds, {}\n",
         timing.images,
-        timing.threads,
-        timing.milliseconds,
-        timing.repeats,
-        timing.fastest_milliseconds,
-        timing.fastest_forward_milliseconds,
-        timing.gflops,
-        timing.peak_gflops,
-        timing.instructions
+        timing.passes.threads,
+        timing.passes.milliseconds,
+        timing.passes.repeats,
+        timing.passes.fastest_milliseconds,
+        timing.passes.fastest_forward_milliseconds,
+        timing.passes.gflops,
+        timing.passes.peak_gflops,
+        timing.passes.instructions
     ))
 }
 
@@ -83,18 +83,18 @@ fn encoder(arguments: &BenchEncoder) -> Result<()> {
         sizes.hidden,
         sizes.batch,
         sizes.length,
-        timing.threads,
-        timing.milliseconds,
-        timing.repeats,
-        timing.fastest_milliseconds,
-        timing.fastest_forward_milliseconds,
-        timing.gflops,
-        timing.peak_gflops,
+        timing.passes.threads,
+        timing.passes.milliseconds,
+        timing.passes.repeats,
+        timing.passes.fastest_milliseconds,
+        timing.passes.fastest_forward_milliseconds,
+        timing.passes.gflops,
+        timing.passes.peak_gflops,
         timing.room_megabytes,
         timing
             .peak_megabytes
             .map_or(String::new(), |peak| format!(", at most {peak:.0} MB of memory in all")),
-        timing.instructions
+        timing.passes.instructions
     ))
 }
 

@@ -9,8 +9,8 @@ use pacmeta_tensor::encoder::{
 };
 use serde::Serialize;
 
-use super::conv4::{milliseconds, peak_gflops, thread_milliseconds};
-use super::{instructions, peak_megabytes};
+use super::passes::{PassTiming, time_passes};
+use super::peak_bytes;
 use crate::error::Result;
 
 /// Numbers in a head of attention.
@@ -29,34 +29,20 @@ pub struct EncoderSizes {
     pub length: usize,
 }
 
-/// The time of one forward and one backward pass through embeddings, all layers and the pooler.
+/// The time of one forward and one backward pass through embeddings, all layers and the pooler. Operations are those of the products with
+/// weights alone (two a multiply-add).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EncoderTiming {
     /// Sizes of the encoder and of its batch.
     #[serde(flatten)]
     pub sizes: EncoderSizes,
-    /// Threads.
-    pub threads: usize,
-    /// Median over repeats.
-    pub milliseconds: f64,
-    /// The fastest repeat.
-    pub fastest_milliseconds: f64,
-    /// The fastest forward pass.
-    pub fastest_forward_milliseconds: f64,
-    /// The smallest processor time of a repeat, where one thread does all the work and the system tells.
-    pub processor_milliseconds: Option<f64>,
-    /// 10^9 operations a second in the fastest repeat, those of the products with weights alone (two a multiply-add).
-    pub gflops: f64,
-    /// The measured limit for fused multiply-adds on the same threads.
-    pub peak_gflops: f64,
+    /// The passes.
+    #[serde(flatten)]
+    pub passes: PassTiming,
     /// What the passes hold besides parameters and gradient.
     pub room_megabytes: f64,
     /// The most memory that the process ever held, where the system tells.
     pub peak_megabytes: Option<f64>,
-    /// Repeats.
-    pub repeats: usize,
-    /// The instruction set in use.
-    pub instructions: &'static str,
 }
 
 /// Times BERT's architecture with its vocabulary on random tokens with the threads of the current pool.
@@ -90,48 +76,24 @@ fn measure(sizes: EncoderSizes, budget: Duration) -> Result<EncoderTiming> {
     let (lower_gradient, upper_gradient) = gradient.split_at_mut(lower.len());
     let (mut below, mut above) = (EncoderRoom::new(), EncoderRoom::new());
     let mut state_gradient = vec![0.0; ids.len() * hidden];
-    let (mut times, mut forward, mut busy, mut peak) = (Vec::new(), Vec::new(), Vec::new(), 0.0_f64);
-    let begin = Instant::now();
-    let mut warm_up = 1;
-    while times.len() < 3 || (begin.elapsed() < budget && times.len() < 1000) {
-        let (start, before) = (Instant::now(), thread_milliseconds());
+    // four maps of the attention and two of four times the size, once forwards and twice backwards
+    let operations = 3.0 * 2.0 * (ids.len() * layers * 12 * hidden * hidden) as f64;
+    let passes = time_passes(budget, 1, operations, || {
         let keep = Keep::ForBackward;
         let values = lower_forward(&shape, layers, lower, tokens, keep, None, &mut below)?;
         let states = States { values, starts: &starts };
         upper_forward(&shape, layers, upper, states, keep, None, &mut above)?;
-        let forward_time = milliseconds(start);
+        let forward_end = Instant::now();
         let at_states = Some(&mut state_gradient[..]);
         upper_backward(&shape, layers, upper, states, &slopes, &mut above, upper_gradient, at_states)?;
         lower_backward(&shape, layers, lower, tokens, &state_gradient, &mut below, lower_gradient)?;
-        let time = milliseconds(start);
-        if warm_up > 0 {
-            warm_up -= 1;
-            continue;
-        }
-        times.push(time);
-        forward.push(forward_time);
-        busy.extend(thread_milliseconds().zip(before).map(|(after, before)| after - before));
-        peak = peak.max(peak_gflops());
-    }
-    for times in [&mut times, &mut forward, &mut busy] {
-        times.sort_by(f64::total_cmp);
-    }
-    let threads = rayon::current_num_threads();
-    // four maps of the attention and two of four times the size, once forwards and twice backwards
-    let operations = 3.0 * 2.0 * (ids.len() * layers * 12 * hidden * hidden) as f64;
+        Ok(forward_end)
+    })?;
     Ok(EncoderTiming {
         sizes,
-        threads,
-        milliseconds: times[times.len() / 2],
-        fastest_milliseconds: times[0],
-        fastest_forward_milliseconds: forward[0],
-        processor_milliseconds: busy.first().copied().filter(|_| threads == 1),
-        gflops: operations / times[0] / 1e6,
-        peak_gflops: peak,
+        passes,
         room_megabytes: (below.peak_bytes() + above.peak_bytes()) as f64 / 1024.0 / 1024.0,
-        peak_megabytes: peak_megabytes(),
-        repeats: times.len(),
-        instructions: instructions(),
+        peak_megabytes: peak_bytes().map(|bytes| bytes as f64 / 1024.0 / 1024.0),
     })
 }
 
@@ -143,9 +105,10 @@ mod tests {
     fn a_short_measurement_makes_sense() {
         let sizes = EncoderSizes { layers: 1, hidden: 64, batch: 2, length: 5 };
         let timing = time_encoder(sizes, Duration::from_millis(1)).unwrap();
-        assert!(timing.repeats >= 3 && timing.fastest_milliseconds <= timing.milliseconds, "{timing:?}");
-        assert!(timing.fastest_forward_milliseconds < timing.fastest_milliseconds, "{timing:?}");
-        assert!(timing.gflops > 0.0 && timing.room_megabytes > 0.0, "{timing:?}");
+        let passes = &timing.passes;
+        assert!(passes.repeats >= 3 && passes.fastest_milliseconds <= passes.milliseconds, "{timing:?}");
+        assert!(passes.fastest_forward_milliseconds < passes.fastest_milliseconds, "{timing:?}");
+        assert!(passes.gflops > 0.0 && timing.room_megabytes > 0.0, "{timing:?}");
         assert!(time_encoder(EncoderSizes { hidden: 65, ..sizes }, Duration::ZERO).is_err());
         assert!(time_encoder(EncoderSizes { length: 513, ..sizes }, Duration::ZERO).is_err());
     }

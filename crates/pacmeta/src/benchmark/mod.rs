@@ -4,6 +4,7 @@
 mod anil;
 mod conv4;
 mod encoder;
+mod passes;
 #[cfg(feature = "text")]
 mod text_step;
 
@@ -11,6 +12,7 @@ mod text_step;
 pub use anil::{AnilTiming, time_anil};
 pub use conv4::{Conv4Timing, time_conv4};
 pub use encoder::{EncoderSizes, EncoderTiming, time_encoder};
+pub use passes::PassTiming;
 #[cfg(feature = "text")]
 pub use text_step::{ModelShape, TextStep, TextStepSettings, measure_text_step};
 
@@ -125,9 +127,9 @@ pub fn instructions() -> &'static str {
     }
 }
 
-/// The high-water mark of the resident set.
-fn peak_megabytes() -> Option<f64> {
+/// The most memory that this process has held, where the system tells.
+fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kilobytes| kilobytes / 1024.0)
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }

@@ -6,6 +6,7 @@ use pacmeta_tensor::Key;
 use pacmeta_tensor::encoder::{Activation, EncoderShape, Pooling};
 use serde::{Deserialize, Serialize};
 
+use crate::classification::Learner;
 use crate::config::{ClassificationMethodKind, TextConfig};
 use crate::environments::text::{Encoded, EpisodeSampler, EpisodeSource, TextEpisode, TokenSet, synthetic};
 use crate::error::{Error, Result};
@@ -171,13 +172,6 @@ pub fn measure_text_step(settings: TextStepSettings) -> Result<TextStep> {
         tape_bytes: bytes.inner.tape,
         kept_bytes: bytes.inner.kept,
         total_bytes: bytes.total(),
-        resident_bytes: resident_peak(),
+        resident_bytes: super::peak_bytes(),
     })
-}
-
-/// The most memory that this process has had.
-fn resident_peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
