@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use pacmeta::classification::{ImageObserver, ImageScores, ImageTerms};
+use pacmeta::classification::{Observer, Terms, Validation};
 use pacmeta::environments::images;
-use pacmeta::text::{TextObserver, TextTerms};
 
 use crate::interrupt::{self, InLoop};
 use crate::output::{remark, warn};
@@ -93,8 +92,12 @@ impl images::Progress for ClassificationProgress {
     }
 }
 
-impl ClassificationProgress {
-    fn starts(&mut self, done: u64, total: u64) {
+impl Observer for ClassificationProgress {
+    fn warning(&mut self, message: &str) {
+        self.bars.suspend(|| warn(message));
+    }
+
+    fn begin(&mut self, done: u64, total: u64) {
         self.in_loop.get_or_insert_with(InLoop::enter);
         if done > 0 {
             self.say(&format!("{}: continues after iteration {done} of {total}", self.name));
@@ -109,83 +112,31 @@ impl ClassificationProgress {
         }
     }
 
-    fn goes_on(&mut self, iteration: u64, loss: f64) {
+    fn iteration(&mut self, iteration: u64, _: u64, terms: &Terms) {
         if !self.bar.is_hidden() && self.shown.elapsed() >= REFRESH {
             self.shown = Instant::now();
             let validation = self
                 .accuracy
                 .map_or(String::new(), |accuracy| format!(", validation accuracy {:.1} %", 100.0 * accuracy));
-            self.bar.set_message(format!("loss {loss:.3}{validation}"));
+            self.bar.set_message(format!("loss {:.3}{validation}", terms.risk));
             self.bar.set_position(iteration);
         }
     }
 
-    fn has_validated(&mut self, iteration: u64, accuracy: f64) {
-        self.accuracy = Some(accuracy);
+    fn validated(&mut self, iteration: u64, validation: &Validation) {
+        self.accuracy = Some(validation.accuracy);
         if !self.draws() {
             self.say(&format!(
                 "{}: iteration {iteration}, validation accuracy {:.1} %",
                 self.name,
-                100.0 * accuracy
+                100.0 * validation.accuracy
             ));
         }
     }
 
-    fn scores(&mut self, what: &str) {
+    fn scoring(&mut self, tasks: usize) {
         self.bar.finish_and_clear();
-        self.say(&format!("{}: scoring {what}", self.name));
-    }
-
-    fn warns(&mut self, message: &str) {
-        self.bars.suspend(|| warn(message));
-    }
-}
-
-impl ImageObserver for ClassificationProgress {
-    fn warning(&mut self, message: &str) {
-        self.warns(message);
-    }
-
-    fn begin(&mut self, done: u64, total: u64) {
-        self.starts(done, total);
-    }
-
-    fn iteration(&mut self, iteration: u64, _: u64, terms: &ImageTerms) {
-        self.goes_on(iteration, terms.risk);
-    }
-
-    fn validated(&mut self, iteration: u64, scores: &ImageScores) {
-        self.has_validated(iteration, scores.accuracy);
-    }
-
-    fn scoring(&mut self, tasks: usize) {
-        self.scores(&format!("{tasks} test tasks"));
-    }
-
-    fn stop(&self) -> bool {
-        interrupt::requested()
-    }
-}
-
-impl TextObserver for ClassificationProgress {
-    fn warning(&mut self, message: &str) {
-        self.warns(message);
-    }
-
-    fn begin(&mut self, done: u64, total: u64) {
-        self.starts(done, total);
-    }
-
-    fn iteration(&mut self, iteration: u64, _: u64, terms: &TextTerms) {
-        self.goes_on(iteration, terms.risk);
-    }
-
-    fn validated(&mut self, iteration: u64, accuracy: f64) {
-        self.has_validated(iteration, accuracy);
-    }
-
-    fn scoring(&mut self, tasks: usize) {
-        self.scores(&format!("{tasks} new tasks"));
+        self.say(&format!("{}: scoring {tasks} new tasks", self.name));
     }
 
     fn stop(&self) -> bool {

@@ -25,6 +25,8 @@ mod any;
 mod bound;
 #[cfg(any(feature = "images", feature = "text"))]
 mod classification;
+#[cfg(any(feature = "images", feature = "text"))]
+mod classification_training;
 mod data;
 #[cfg(feature = "images")]
 pub mod images;
@@ -44,6 +46,8 @@ pub use any::AnyConfig;
 pub use bound::{Assumption, BoundConfig};
 #[cfg(any(feature = "images", feature = "text"))]
 pub use classification::{ClassificationMethodConfig, ClassificationMethodKind};
+#[cfg(any(feature = "images", feature = "text"))]
+pub use classification_training::ClassificationTrainingConfig;
 pub use data::{DataConfig, DataSource, HeldOut, SyntheticData, SyntheticEnvironment, TableData};
 #[cfg(feature = "images")]
 pub use images::ImageConfig;

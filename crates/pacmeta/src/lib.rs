@@ -3,13 +3,15 @@
 
 pub mod benchmark;
 pub mod bounds;
-#[cfg(feature = "images")]
+#[cfg(any(feature = "images", feature = "text"))]
 pub mod classification;
 pub mod config;
 pub mod environments;
 pub mod error;
 pub mod evaluation;
 pub mod experiment;
+#[cfg(feature = "images")]
+pub mod images;
 pub mod learners;
 pub mod methods;
 pub mod model;

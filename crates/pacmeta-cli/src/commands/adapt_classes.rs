@@ -1,7 +1,7 @@
 //! Predicted classes as CSV or JSON, for pictures and for texts.
 
+use pacmeta::classification::most_probable;
 use pacmeta::environments::table::Format;
-use pacmeta::text::evaluation::most_probable;
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::json;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use pacmeta::classification::{ImageModel, LabelledPictures, most_probable};
+use pacmeta::classification::most_probable;
 use pacmeta::config::images::Normalisation;
 use pacmeta::environments::images::{
     Channels, ImageOptions, ImageSet, PictureShape, RootPictures, open_images,
 };
+use pacmeta::images::{ImageModel, LabelledPictures};
 use pacmeta::training::checkpoint::Checkpoint;
 use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use pacmeta::classification::most_probable;
 use pacmeta::environments::text::{Sentences, read_queries, read_texts};
 use pacmeta::text::TextModel;
-use pacmeta::text::evaluation::most_probable;
 use pacmeta::text::model::LabelledSentences;
 use pacmeta::training::checkpoint::Checkpoint;
 use pacmeta::{Error, Result};

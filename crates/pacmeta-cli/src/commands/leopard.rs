@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::MultiProgress;
-use pacmeta::report::{ClaimRow, study_page};
+use pacmeta::report::ClaimRow;
 use pacmeta::studies::leopard::{
     LeopardModel, LeopardPlan, LeopardPreset, LeopardScores, LeopardStudy, ModelRun, STUDY, numbers,
     paper_average, plan_claims, report, runs, what_was_run,
 };
 use pacmeta::studies::{Session, StoredPlan, StudyFolder};
-use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::scores::wrapped;
+use super::trained::{verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, command_line, print, print_json, remark};
@@ -135,11 +135,8 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
     };
     let plan: LeopardPlan = stored.plan(folder)?;
     let runs = runs(&plan, folder)?;
-    for file in numbers(&plan, &runs)? {
-        write_atomically(folder.join(file.name), file.content.as_bytes())?;
-    }
-    let page = folder.join("report.html");
-    write_atomically(&page, study_page(&report(&plan, &runs, &stored.command, &stored.history)).as_bytes())?;
+    let page = report(&plan, &runs, &stored.command, &stored.history);
+    let page = write_study(folder, numbers(&plan, &runs)?, &page)?;
     let claims = plan_claims(&plan, &runs);
     if as_json {
         return print_json(&conclusions(&plan, &runs, &claims, &page));
@@ -222,13 +219,6 @@ fn in_words(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page: &P
         let note = format!("{rebuilt} of the tasks have rebuilt test sets; the lower rows leave them out.");
         text.push_str(&wrapped(&note, ""));
     }
-    if !claims.is_empty() {
-        text.push_str(&format!("\n{}\n", bold("The paper's claims on these numbers")));
-    }
-    for claim in claims {
-        let verdict = claim.verdict.words();
-        text.push_str(&format!("  {verdict:<13}  {}", wrapped(&claim.statement, "                 ")));
-    }
-    text.push_str(&format!("\nreport   {}\n", page.display()));
+    text.push_str(&verdicts(claims, page));
     text
 }

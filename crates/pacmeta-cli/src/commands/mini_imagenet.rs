@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::MultiProgress;
-use pacmeta::classification::ImageExperiment;
-use pacmeta::report::{ClaimRow, study_page};
+use pacmeta::images::ImageExperiment;
+use pacmeta::report::ClaimRow;
 use pacmeta::studies::mini_imagenet::{
     ImagePlan, ImagePreset, ModelRun, STUDY, numbers, plan_claims, report, runs, what_was_run,
 };
 use pacmeta::studies::{Session, StoredPlan, StudyFolder};
-use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::images::train_in;
 use super::scores::wrapped;
+use super::trained::{verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce, image_method};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, command_line, print, print_json};
@@ -130,11 +130,8 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
     };
     let plan: ImagePlan = stored.plan(folder)?;
     let runs = runs(&plan, folder)?;
-    for file in numbers(&plan, &runs)? {
-        write_atomically(folder.join(file.name), file.content.as_bytes())?;
-    }
-    let page = folder.join("report.html");
-    write_atomically(&page, study_page(&report(&plan, &runs, &stored.command, &stored.history)).as_bytes())?;
+    let page = report(&plan, &runs, &stored.command, &stored.history);
+    let page = write_study(folder, numbers(&plan, &runs)?, &page)?;
     let claims = plan_claims(&plan, &runs);
     if as_json {
         return print_json(&conclusions(&plan, &runs, &claims, &page));
@@ -189,13 +186,6 @@ fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Pat
         table.row(std::iter::once(format!("mᵢ = {examples}")).chain(cells));
     }
     text.push_str(&table.render());
-    if !claims.is_empty() {
-        text.push_str(&format!("\n{}\n", bold("The paper's claims on these numbers")));
-    }
-    for claim in claims {
-        let verdict = claim.verdict.words();
-        text.push_str(&format!("  {verdict:<13}  {}", wrapped(&claim.statement, "                 ")));
-    }
-    text.push_str(&format!("\nreport   {}\n", page.display()));
+    text.push_str(&verdicts(claims, page));
     text
 }

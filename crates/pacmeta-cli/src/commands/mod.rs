@@ -24,3 +24,4 @@ pub(crate) mod sweep;
 mod text;
 mod theorem;
 pub(crate) mod train;
+mod trained;

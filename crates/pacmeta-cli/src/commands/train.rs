@@ -10,16 +10,13 @@ use pacmeta::report::{RunResults, assemble, page};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;
-use serde_json::json;
 
 use super::bound_table::bounds_of_runs;
 use super::scores::{heading, rows_of, run_json, score_table, temperature_line, wrapped};
+use super::trained::{Trained, remember_command, remembered_command, tell_checkpoint};
 use crate::arguments::Train;
-use crate::output::{bold, command_line, print, print_json, remark, warn};
+use crate::output::{bold, warn};
 use crate::progress::{Progress, Verbosity};
-
-/// The command of a run, for its report.
-pub(super) const COMMAND_FILE: &str = "command.txt";
 
 pub(crate) fn run(arguments: &Train) -> Result<()> {
     let config = AnyConfig::read(&arguments.config, &arguments.overrides.all())?;
@@ -43,40 +40,26 @@ fn regression(config: Config, arguments: &Train, out: &Path) -> Result<()> {
     let (results, outcome_iterations) = train_in(experiment, out, verbosity, &MultiProgress::new())?;
     let seconds = start.elapsed().as_secs_f64();
     let report = write_report(&results, out, outcome_iterations > 0)?;
+    let iterations = [results.experiment.config().training.iterations, outcome_iterations];
+    Trained { out, iterations, seconds, report }.print(
+        arguments.json,
+        || run_json(&results),
+        || in_words(&results),
+    )
+}
 
-    let iterations = results.experiment.config().training.iterations;
-    if arguments.json {
-        let mut map = run_json(&results)?;
-        map.insert("run".into(), json!(out.display().to_string()));
-        map.insert("iterations".into(), json!(iterations));
-        map.insert("iterations_now".into(), json!(outcome_iterations));
-        map.insert("seconds".into(), json!(seconds));
-        map.insert("prior".into(), json!(out.join("prior.safetensors").display().to_string()));
-        map.insert("report".into(), json!(report.display().to_string()));
-        return print_json(&map);
-    }
-    let mut text = String::new();
-    if outcome_iterations == 0 {
-        text.push_str(&format!("The run in {} is finished ({iterations} iterations).\n", out.display()));
-    } else {
-        text.push_str(&format!("Trained {outcome_iterations} iterations; {seconds:.1} s in all.\n"));
-    }
-    text.push_str(&heading(&results));
+fn in_words(results: &RunResults) -> Result<String> {
+    let mut text = heading(results);
     if !results.scores.is_empty() {
-        text.push_str(&format!("\n{}\n", score_table(rows_of(&results))));
+        text.push_str(&format!("\n{}\n", score_table(rows_of(results))));
     }
     text.extend(results.verdict().map(|verdict| wrapped(&verdict.to_string(), "")));
-    text.extend(temperature_line(&results)?.map(|line| wrapped(&format!("Temperatures of {line}"), "")));
-    let bounds = bounds_of_runs(std::slice::from_ref(&results));
+    text.extend(temperature_line(results)?.map(|line| wrapped(&format!("Temperatures of {line}"), "")));
+    let bounds = bounds_of_runs(std::slice::from_ref(results));
     if !bounds.is_empty() {
         text.push_str(&format!("\n{}\n{bounds}", bold("The bound on a new task's risk, term by term")));
     }
-    text.push_str(&format!(
-        "\nprior    {}\nreport   {}\n",
-        out.join("prior.safetensors").display(),
-        report.display()
-    ));
-    print(&text)
+    Ok(text)
 }
 
 /// Draws or reads the tasks of a run and checks that they will do, before anything is written or searched for.
@@ -96,11 +79,8 @@ pub(super) fn train_in(
     let mut progress = Progress::new(out, verbosity, bars);
     let outcome = experiment.train_in(out, &mut progress);
     progress.finish();
-    let Outcome { model, choice, iterations } = outcome.inspect_err(|error| {
-        if let Error::Interrupted { .. } = error {
-            bars.suspend(|| remark(&format!("a checkpoint is in {}", out.join("checkpoints").display())));
-        }
-    })?;
+    let Outcome { model, choice, iterations } =
+        outcome.inspect_err(|error| bars.suspend(|| tell_checkpoint(error, out)))?;
     let results = RunResults::new(experiment, model, choice, out)?;
     let constant = results.constant_features();
     if !constant.is_empty() {
@@ -133,17 +113,13 @@ pub(super) fn warn_about(experiment: &Experiment) {
 
 /// Writes the report of a run into its folder. The command is that of the call that trained.
 pub(super) fn write_report(results: &RunResults, out: &Path, trained: bool) -> Result<PathBuf> {
-    let command_path = out.join(COMMAND_FILE);
-    if trained || !command_path.exists() {
-        write_atomically(&command_path, format!("{}\n", command_line()).as_bytes())?;
-    }
+    remember_command(out, trained)?;
     rewrite_report(results, out)
 }
 
 /// Writes the report of a run into its folder.
 pub(super) fn rewrite_report(results: &RunResults, out: &Path) -> Result<PathBuf> {
-    let command = std::fs::read_to_string(out.join(COMMAND_FILE)).ok().map(|text| text.trim().to_owned());
-    let report = assemble(std::slice::from_ref(results), command)?;
+    let report = assemble(std::slice::from_ref(results), remembered_command(out))?;
     let path = out.join("report.html");
     write_atomically(&path, page(&report).as_bytes())?;
     Ok(path)

@@ -144,7 +144,7 @@ fn interrupted_while_scoring_with_130_and_scored_by_the_next_call() {
     let start = ["train", "small.toml", "--out", "run", "--set", "evaluation.tasks=4000"];
     let mut child = place.command(&start).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    assert!(lines.any(|line| line.unwrap().contains("scoring 4000 test tasks")), "never scored");
+    assert!(lines.any(|line| line.unwrap().contains("scoring 4000 new tasks")), "never scored");
     let interrupt =
         std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(interrupt.success());

@@ -7,12 +7,13 @@ use pacmeta_tensor::{Key, Parameters};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{instructions, peak_megabytes};
-use crate::classification::ImageTrainer;
+use super::{instructions, peak_bytes};
+use crate::classification::Learner;
 use crate::config::ClassificationMethodKind;
 use crate::config::ImageConfig;
 use crate::environments::images::{Channels, ImageClass, ImageSet, PictureShape};
 use crate::error::Result;
+use crate::images::ImageTrainer;
 use crate::studies::mini_imagenet::{ImagePlan, ImagePreset, Model};
 use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 
@@ -60,7 +61,7 @@ pub fn time_anil(
     let set = noise(&config)?;
     let classes = set.class_ids();
     let mut trainer = ImageTrainer::new(&config, &set, &classes)?;
-    let before = trainer.parameters().clone();
+    let before = trainer.descent().parameters().clone();
     trainer.step()?;
     if let Some(path) = gradient {
         export(path, &config, &set, &trainer, &before)?;
@@ -80,7 +81,7 @@ pub fn time_anil(
         threads: rayon::current_num_threads(),
         milliseconds: times[times.len() / 2],
         fastest_milliseconds: times[0],
-        peak_megabytes: peak_megabytes(),
+        peak_megabytes: peak_bytes().map(|bytes| bytes as f64 / 1024.0 / 1024.0),
         repeats: times.len(),
         instructions: instructions(),
     })
@@ -109,7 +110,7 @@ fn export(
     trainer: &ImageTrainer<'_>,
     before: &Parameters<f64>,
 ) -> Result<()> {
-    let gradient = Parameters::from_values(before.layout().clone(), trainer.gradient().to_vec())?;
+    let gradient = Parameters::from_values(before.layout().clone(), trainer.descent().gradient().to_vec())?;
     let mut tensors = NamedTensor::of_parameters(before);
     tensors.extend(NamedTensor::of_parameters(&gradient).into_iter().map(|mut tensor| {
         tensor.name = format!("gradient.{}", tensor.name);

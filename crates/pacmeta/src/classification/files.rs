@@ -1,127 +1,27 @@
-//! What a run of image classification leaves in its folder beside the prior: scores and example tasks, for reports.
+//! What a run leaves in its folder beside the model, for reports.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use super::experiment::{ImageExperiment, ImageObserver, ImageOutcome};
-use super::gallery::gallery;
-use super::scores::ImageScores;
-use crate::config::ImageConfig;
-use crate::config::images::Normalisation;
 use crate::error::{Error, Result};
-use crate::report::GalleryTask;
+use crate::report::FileLink;
 use crate::training::files::{read_bounded, write_atomically};
 use crate::training::metrics::{MetricsLine, read_metrics};
 
-const SCORES: &str = "scores.json";
-const GALLERY: &str = "gallery.json";
+/// The scores of a run.
+pub(crate) const SCORES: &str = "scores.json";
 const MAX_BYTES: u64 = 1 << 26;
-/// Test tasks that a report shows.
-const SHOWN_TASKS: usize = 3;
 
-/// Scores with what they belong to.
-#[derive(Serialize, Deserialize)]
-struct Scored {
-    iterations: u64,
-    normalisation: Normalisation,
-    scores: ImageScores,
+/// The metrics of a run so far.
+pub(crate) fn metrics_of(folder: &Path) -> Result<Vec<MetricsLine>> {
+    let metrics = folder.join("metrics.jsonl");
+    if metrics.exists() { read_metrics(&metrics) } else { Ok(Vec::new()) }
 }
 
-impl Scored {
-    /// Whether these are the scores that a configuration asks for.
-    fn fits(&self, config: &ImageConfig) -> bool {
-        self.iterations == config.training.iterations
-            && self.scores.tasks == config.evaluation.tasks
-            && self.normalisation == config.evaluation.normalisation
-    }
-}
-
-/// A finished and scored run.
-#[derive(Debug, Clone)]
-pub struct ScoredRun {
-    /// What training left.
-    pub outcome: ImageOutcome,
-    /// The scores on the test tasks.
-    pub scores: ImageScores,
-}
-
-impl ImageExperiment {
-    /// Trains in a run directory like [`train_in`](Self::train_in), and scores the result there. Scores of a run that was
-    /// finished and scored before are read again.
-    ///
-    /// # Errors
-    /// As [`train_in`](Self::train_in), and when a file cannot be written.
-    pub fn train_and_score_in(&self, out: &Path, observer: &mut dyn ImageObserver) -> Result<ScoredRun> {
-        let (mut outcome, _held) = self.train_holding(out, observer)?;
-        let config = self.config();
-        // A finished run may be scored on more tasks or otherwise.
-        outcome.model = outcome.model.with_normalisation(config.evaluation.normalisation);
-        let path = out.join(SCORES);
-        if outcome.iterations == 0
-            && let Ok(Some(scored)) = read_json::<Scored>(&path)
-            && scored.fits(config)
-            && matches!(read_json::<Vec<GalleryTask>>(&out.join(GALLERY)), Ok(Some(_)))
-        {
-            return Ok(ScoredRun { outcome, scores: scored.scores });
-        }
-        observer.scoring(config.evaluation.tasks);
-        let watching: &dyn ImageObserver = &*observer;
-        let stop = || watching.stop();
-        let tasks = gallery(self, &outcome.model, SHOWN_TASKS.min(config.evaluation.tasks), &stop)?;
-        write_json(&out.join(GALLERY), &tasks)?;
-        let scores = self.scores(&outcome.model, &stop)?;
-        let (iterations, normalisation) = (config.training.iterations, config.evaluation.normalisation);
-        write_json(&path, &Scored { iterations, normalisation, scores: scores.clone() })?;
-        Ok(ScoredRun { outcome, scores })
-    }
-}
-
-/// The files of a run, finished or not.
-#[derive(Debug, Clone)]
-pub struct ImageRunFiles {
-    /// The folder.
-    pub folder: PathBuf,
-    /// The resolved configuration.
-    pub config: ImageConfig,
-    /// The metrics so far.
-    pub metrics: Vec<MetricsLine>,
-    /// The scores, once the run is finished.
-    pub scores: Option<ImageScores>,
-    /// Example tasks, once the run is finished.
-    pub gallery: Vec<GalleryTask>,
-}
-
-impl ImageRunFiles {
-    /// Reads the folder of a run.
-    ///
-    /// # Errors
-    /// When it is no such folder, or a file in it is damaged.
-    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
-        let folder = folder.as_ref();
-        let config = ImageConfig::read(folder.join("config.toml"), &[])?;
-        let metrics = folder.join("metrics.jsonl");
-        let scored = read_json::<Scored>(&folder.join(SCORES))?;
-        // Scores of a shorter run that is being continued are not those of this one.
-        let scored = scored.filter(|scored| scored.fits(&config));
-        let gallery = if scored.is_some() { read_json(&folder.join(GALLERY))? } else { None };
-        Ok(Self {
-            metrics: if metrics.exists() { read_metrics(&metrics)? } else { Vec::new() },
-            scores: scored.map(|scored| scored.scores),
-            gallery: gallery.unwrap_or_default(),
-            folder: folder.to_path_buf(),
-            config,
-        })
-    }
-
-    /// Iterations that the metrics tell of.
-    pub fn iterations(&self) -> u64 {
-        self.metrics.last().map_or(0, |line| line.iteration)
-    }
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+/// A file that `pacmeta train` can make anew, if it is there.
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if !path.exists() {
         return Ok(None);
     }
@@ -130,8 +30,17 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     })
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text =
         serde_json::to_string(value).map_err(|error| Error::input(path.display(), error.to_string()))?;
     write_atomically(path, text.as_bytes())
+}
+
+/// Links to those files that are there.
+pub(crate) fn links(folder: &Path, files: &[(&str, &str)]) -> Vec<FileLink> {
+    files
+        .iter()
+        .filter(|(name, _)| folder.join(name).exists())
+        .map(|&(name, what)| FileLink { name: name.to_owned(), href: name.to_owned(), what: what.to_owned() })
+        .collect()
 }

@@ -1,29 +1,20 @@
-//! Few-shot classification with a network that adapts, or whose head does: training, scoring, and the model that comes out.
+//! What few-shot classification of pictures ([`images`](crate::images)) and of texts ([`text`](crate::text)) have in common.
 //!
-//! ```text
-//! pictures --(key)--> episodes --> body: features of S --> head method: gradient at head and features
-//!          --> body, backwards --> mean over the batch, hyper-prior term, Adam --> prior
-//! ```
-//!
-//! One forward and one backward pass of the body over S serve every method: see [`methods::heads`](crate::methods::heads). With
-//! `method.adapts = "network"` every parameter adapts, and each inner step is such a pass: see
-//! [`methods::networks`](crate::methods::networks).
-//! Parameters are kept in f64 and rounded to f32 for the body.
+//! | file | subject |
+//! |---|---|
+//! | [`descent`] | parameters, the mean gradient of a batch, the step |
+//! | [`run`] | the loop of a run in its folder: metrics, checkpoints, validations, and who watches it |
+//! | [`metadata`] | what a checkpoint says of its network |
+//! | [`scores`] | small parts of scoring |
+//! | [`files`], [`curves`] | what a run leaves for reports, and its learning curves |
 
-mod evaluation;
-mod experiment;
-mod files;
-mod gallery;
-mod model;
-mod pass;
-pub mod report;
-mod scores;
-mod trainer;
+pub mod curves;
+pub mod descent;
+pub(crate) mod files;
+pub(crate) mod metadata;
+pub mod run;
+pub mod scores;
 
-pub use evaluation::{Query, Stop, TaskPrediction, most_probable};
-pub use experiment::{ImageExperiment, ImageObserver, ImageOutcome, Quiet};
-pub use files::{ImageRunFiles, ScoredRun};
-pub use model::{ImageModel, LabelledPictures};
-pub(crate) use scores::mean_and_error;
-pub use scores::{ImageScores, ReliabilityBin};
-pub use trainer::{ImageTerms, ImageTrainer};
+pub use descent::{Descent, Terms};
+pub use run::{Learner, Observer, Outcome, Quiet, Validation};
+pub use scores::{Stop, most_probable};

@@ -11,9 +11,9 @@ use crate::methods::SubsetRule;
 use crate::methods::heads::{HeadMethodSettings, PacohEstimator};
 use crate::methods::networks::{Adapts, NO_PRIOR_DRAWS, ONE_CHASER};
 
+/// The keys of both; pictures have `adapts` too, texts `way_back`.
 pub(super) const KEYS: &[&str] = &[
     "name",
-    "adapts",
     "steps",
     "rate",
     "inner_optimiser",

@@ -11,12 +11,13 @@ use toml::{Table, Value};
 use super::classification::{
     self, ClassificationMethodConfig, ClassificationMethodKind, MethodDefaults, SubsetSize,
 };
+use super::classification_training::{ClassificationTrainingConfig, Kind};
 use super::section::{Domain, Entry, Section, integer, name_of, numbers};
-use super::training::whole;
 use crate::environments::images::Channels;
 use crate::error::Result;
 use crate::priors::{ConvolutionSpec, Downsampling};
 
+const TRAINING: Kind = Kind::Images;
 const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
 const DATA_KEYS: &[&str] = &[
     "environment",
@@ -34,21 +35,9 @@ const DATA_KEYS: &[&str] = &[
     "query",
 ];
 const PRIOR_KEYS: &[&str] = &["filters", "blocks", "downsampling", "head"];
-const TRAINING_KEYS: &[&str] = &[
-    "iterations",
-    "batch",
-    "rate",
-    "clip",
-    "hyper_prior",
-    "log_every",
-    "checkpoint_every",
-    "validate_every",
-    "validation_tasks",
-];
 const EVALUATION_KEYS: &[&str] = &["tasks", "normalisation"];
 /// The `data.path` of generated pictures.
 pub const SYNTHETIC: &str = "synthetic";
-const MOST: u64 = 1_000_000_000_000;
 /// Those of miniImageNet's usual split.
 const PARTS: [f64; 3] = [0.64, 0.16, 0.20];
 
@@ -59,7 +48,7 @@ const PARTS: [f64; 3] = [0.64, 0.16, 0.20];
 /// | `seed` | 0 | of everything random | 0 to 2^63 - 1 |
 ///
 /// and the sections `[data]` ([`ImageDataConfig`]), `[prior]` ([`ImagePriorConfig`]), `[method]` ([`ClassificationMethodConfig`]),
-/// `[training]` ([`ImageTrainingConfig`]), `[evaluation]` ([`ImageEvaluationConfig`]).
+/// `[training]` ([`ClassificationTrainingConfig`]), `[evaluation]` ([`ImageEvaluationConfig`]).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ImageConfig {
@@ -72,7 +61,7 @@ pub struct ImageConfig {
     /// The method.
     pub method: ClassificationMethodConfig,
     /// The loop.
-    pub training: ImageTrainingConfig,
+    pub training: ClassificationTrainingConfig,
     /// How the result is scored.
     pub evaluation: ImageEvaluationConfig,
 }
@@ -160,41 +149,6 @@ pub enum HeadStart {
     Zero,
 }
 
-/// The loop.
-///
-/// | key of `[training]` | default | purpose | range |
-/// |---|---|---|---|
-/// | `iterations` | 60000 | steps of the optimiser | 1 to 10^12 |
-/// | `batch` | 4 | tasks drawn for each step | 1 to 10000 |
-/// | `rate` | 0.001; bmaml, pacoh: 0.0001 | the learning rate of Adam | above 0 |
-/// | `clip` | 10 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
-/// | `hyper_prior` | 0 | xi / sigma0^2, the weight of the hyper-prior term | at least 0 |
-/// | `log_every` | 100 | iterations between two lines of metrics | 1 to 10^12 |
-/// | `checkpoint_every` | 500 | iterations between two checkpoints | 1 to 10^12 |
-/// | `validate_every` | 1000 | iterations between two validations | 1 to 10^12 |
-/// | `validation_tasks` | 100 | tasks of a validation, always the same ones; 0 validates never | 0 to 1000000 |
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ImageTrainingConfig {
-    /// Steps of the optimiser.
-    pub iterations: u64,
-    /// Tasks in a batch.
-    pub batch: usize,
-    /// The learning rate.
-    pub rate: f64,
-    /// The norm that a longer gradient is cut to; 0 cuts nothing.
-    pub clip: f64,
-    /// xi / sigma0^2.
-    pub hyper_prior: f64,
-    /// Iterations between two lines of metrics.
-    pub log_every: u64,
-    /// Iterations between two checkpoints.
-    pub checkpoint_every: u64,
-    /// Iterations between two validations.
-    pub validate_every: u64,
-    /// Tasks of a validation.
-    pub validation_tasks: usize,
-}
-
 /// How the result is scored.
 ///
 /// | key of `[evaluation]` | default | purpose | range |
@@ -228,8 +182,10 @@ impl ImageConfig {
         let top = Section::root(table, TOP)?;
         let data = Section::open(table, "data", DATA_KEYS)?;
         let prior = Section::open(table, "prior", PRIOR_KEYS)?;
-        let method = Section::open(table, "method", classification::KEYS)?;
-        let training = Section::open(table, "training", TRAINING_KEYS)?;
+        let method_keys = [classification::KEYS, &["adapts"]].concat();
+        let method = Section::open(table, "method", &method_keys)?;
+        let training_keys = TRAINING.keys();
+        let training = Section::open(table, "training", &training_keys)?;
         let evaluation = Section::open(table, "evaluation", EVALUATION_KEYS)?;
         let data = read_data(data)?;
         let subset = if data.support == data.shots { SubsetSize::Whole } else { SubsetSize::Part };
@@ -237,7 +193,7 @@ impl ImageConfig {
         let config = Self {
             seed: top.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(0),
             prior: read_prior(prior)?,
-            training: read_training(training, method.kind)?,
+            training: ClassificationTrainingConfig::read(training, TRAINING, defaults(method.kind))?,
             evaluation: ImageEvaluationConfig {
                 tasks: evaluation.count("tasks", 1..=1_000_000)?.unwrap_or(600),
                 normalisation: evaluation
@@ -270,7 +226,7 @@ impl ImageConfig {
     }
 
     pub(super) fn sections(&self) -> Vec<(&'static str, Vec<Entry>)> {
-        let (data, training) = (&self.data, &self.training);
+        let data = &self.data;
         let path = |path: &PathBuf| Value::String(path.display().to_string());
         let mut of_data = vec![("environment", Value::from("images")), ("path", path(&data.path))];
         of_data.extend(data.split.as_ref().map(|split| ("split", path(split))));
@@ -298,20 +254,7 @@ impl ImageConfig {
                 ],
             ),
             ("method", self.method.entries()),
-            (
-                "training",
-                vec![
-                    ("iterations", whole(training.iterations)),
-                    ("batch", integer(training.batch)),
-                    ("rate", Value::Float(training.rate)),
-                    ("clip", Value::Float(training.clip)),
-                    ("hyper_prior", Value::Float(training.hyper_prior)),
-                    ("log_every", whole(training.log_every)),
-                    ("checkpoint_every", whole(training.checkpoint_every)),
-                    ("validate_every", whole(training.validate_every)),
-                    ("validation_tasks", integer(training.validation_tasks)),
-                ],
-            ),
+            ("training", self.training.entries(TRAINING)),
             (
                 "evaluation",
                 vec![
@@ -382,20 +325,20 @@ fn read_prior(section: Section<'_>) -> Result<ImagePriorConfig> {
     })
 }
 
-fn read_training(section: Section<'_>, method: ClassificationMethodKind) -> Result<ImageTrainingConfig> {
-    let rate = if method.takes_small_steps() { 1e-4 } else { 1e-3 };
-    let every = |key, default| -> Result<u64> { Ok(section.whole(key, 1..=MOST)?.unwrap_or(default)) };
-    Ok(ImageTrainingConfig {
-        iterations: every("iterations", 60_000)?,
-        batch: section.count("batch", 1..=10_000)?.unwrap_or(4),
-        rate: section.number("rate", Domain::Positive)?.unwrap_or(rate),
-        clip: section.number("clip", Domain::NonNegative)?.unwrap_or(10.0),
-        hyper_prior: section.number("hyper_prior", Domain::NonNegative)?.unwrap_or(0.0),
-        log_every: every("log_every", 100)?,
-        checkpoint_every: every("checkpoint_every", 500)?,
-        validate_every: every("validate_every", 1000)?,
-        validation_tasks: section.count("validation_tasks", 0..=1_000_000)?.unwrap_or(100),
-    })
+/// What the loop takes where the file says nothing.
+fn defaults(method: ClassificationMethodKind) -> ClassificationTrainingConfig {
+    ClassificationTrainingConfig {
+        iterations: 60_000,
+        batch: 4,
+        rate: if method.takes_small_steps() { 1e-4 } else { 1e-3 },
+        clip: 10.0,
+        dropout: 0.0,
+        hyper_prior: 0.0,
+        log_every: 100,
+        checkpoint_every: 500,
+        validate_every: 1000,
+        validations: 100,
+    }
 }
 
 #[cfg(test)]

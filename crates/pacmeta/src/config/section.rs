@@ -49,18 +49,18 @@ impl Domain {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Section<'a> {
     name: &'static str,
-    keys: &'static [&'static str],
+    keys: &'a [&'static str],
     table: Option<&'a Table>,
 }
 
 impl<'a> Section<'a> {
     /// The keys above all sections.
-    pub(super) fn root(table: &'a Table, keys: &'static [&'static str]) -> Result<Self> {
+    pub(super) fn root(table: &'a Table, keys: &'a [&'static str]) -> Result<Self> {
         Self { name: "", keys, table: Some(table) }.checked()
     }
 
     /// The section of this name, empty if the file has none.
-    pub(super) fn open(root: &'a Table, name: &'static str, keys: &'static [&'static str]) -> Result<Self> {
+    pub(super) fn open(root: &'a Table, name: &'static str, keys: &'a [&'static str]) -> Result<Self> {
         let table = match root.get(name) {
             None => None,
             Some(Value::Table(table)) => Some(table),
@@ -101,6 +101,16 @@ impl<'a> Section<'a> {
 
     fn mismatch(&self, key: &str, expected: &str, found: &Value) -> Error {
         self.error(key, format!("expected {expected}, found {}", described(found)))
+    }
+
+    /// A number from 0, below 1.
+    pub(super) fn part(&self, key: &'static str) -> Result<Option<f64>> {
+        match self.number(key, Domain::NonNegative)? {
+            Some(part) if part >= 1.0 => {
+                Err(self.error(key, format!("expected a number from 0 and below 1, found {part}")))
+            }
+            part => Ok(part),
+        }
     }
 
     /// Whether a key is one of this section.

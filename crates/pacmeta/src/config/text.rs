@@ -6,13 +6,26 @@ use pacmeta_tensor::encoder::Pooling;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use super::classification::{ClassificationMethodConfig, MethodDefaults, SubsetSize};
+use super::classification::{self, ClassificationMethodConfig, MethodDefaults, SubsetSize};
+use super::classification_training::{ClassificationTrainingConfig, Kind};
 use super::section::{Domain, Entry, Section, integer, name_of};
-use super::training::whole;
 use crate::environments::text::TaskSampling;
 use crate::error::Result;
 use crate::methods::networks::WayBack;
 
+const TRAINING: Kind = Kind::Text;
+const DEFAULTS: ClassificationTrainingConfig = ClassificationTrainingConfig {
+    iterations: 1000,
+    batch: 1,
+    rate: 1e-5,
+    clip: 1.0,
+    dropout: 0.0,
+    hyper_prior: 0.0,
+    log_every: 10,
+    checkpoint_every: 500,
+    validate_every: 250,
+    validations: 2,
+};
 const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
 const DATA_KEYS: &[&str] = &[
     "environment",
@@ -27,22 +40,9 @@ const DATA_KEYS: &[&str] = &[
     "smlmt_words",
 ];
 const PRIOR_KEYS: &[&str] = &["model", "pooling", "threshold", "head"];
-const TRAINING_KEYS: &[&str] = &[
-    "iterations",
-    "batch",
-    "rate",
-    "clip",
-    "dropout",
-    "hyper_prior",
-    "log_every",
-    "checkpoint_every",
-    "validate_every",
-    "validation_draws",
-];
 const EVALUATION_KEYS: &[&str] = &["shots", "draws", "queries", "steps", "rate"];
 /// The `data.path` and `prior.model` of generated sentences and of a small encoder with random weights.
 pub const SYNTHETIC: &str = "synthetic";
-const MOST: u64 = 1_000_000_000_000;
 
 /// A checked configuration of text classification.
 ///
@@ -51,7 +51,7 @@ const MOST: u64 = 1_000_000_000_000;
 /// | `seed` | 0 | of everything random | 0 to 2^63 - 1 |
 ///
 /// and the sections `[data]` ([`TextDataConfig`]), `[prior]` ([`TextPriorConfig`]), `[method]` ([`ClassificationMethodConfig`], without
-/// `adapts`, with `way_back`), `[training]` ([`TextTrainingConfig`]), `[evaluation]` ([`TextEvaluationConfig`]).
+/// `adapts`, with `way_back`), `[training]` ([`ClassificationTrainingConfig`]), `[evaluation]` ([`TextEvaluationConfig`]).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TextConfig {
@@ -66,7 +66,7 @@ pub struct TextConfig {
     /// How MAML and BMAML go back through their steps.
     pub way_back: WayBack,
     /// The loop.
-    pub training: TextTrainingConfig,
+    pub training: ClassificationTrainingConfig,
     /// How the result is scored.
     pub evaluation: TextEvaluationConfig,
 }
@@ -149,44 +149,6 @@ pub enum TextHead {
     Generated,
 }
 
-/// The loop.
-///
-/// | key of `[training]` | default | purpose | range |
-/// |---|---|---|---|
-/// | `iterations` | 1000 | steps of the optimiser | 1 to 10^12 |
-/// | `batch` | 1 | tasks drawn for each step | 1 to 10000 |
-/// | `rate` | 0.00001 | the learning rate of Adam | above 0 |
-/// | `clip` | 1 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
-/// | `dropout` | 0 | dropout in the shared layers | at least 0, below 1 |
-/// | `hyper_prior` | 0 | xi / sigma0^2, the weight of the hyper-prior term, a pull towards the pretrained weights | at least 0 |
-/// | `log_every` | 10 | iterations between two lines of metrics | 1 to 10^12 |
-/// | `checkpoint_every` | 500 | iterations between two checkpoints | 1 to 10^12 |
-/// | `validate_every` | 250 | iterations between two validations on the held-out tasks | 1 to 10^12 |
-/// | `validation_draws` | 2 | draws of a held-out task for a validation; 0 validates never | 0 to 1000 |
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TextTrainingConfig {
-    /// Steps of the optimiser.
-    pub iterations: u64,
-    /// Tasks in a batch.
-    pub batch: usize,
-    /// The learning rate.
-    pub rate: f64,
-    /// The norm that a longer gradient is cut to; 0 cuts nothing.
-    pub clip: f64,
-    /// Dropout in the shared layers.
-    pub dropout: f64,
-    /// xi / sigma0^2.
-    pub hyper_prior: f64,
-    /// Iterations between two lines of metrics.
-    pub log_every: u64,
-    /// Iterations between two checkpoints.
-    pub checkpoint_every: u64,
-    /// Iterations between two validations.
-    pub validate_every: u64,
-    /// Draws of each held-out task for a validation.
-    pub validation_draws: usize,
-}
-
 /// How the result is scored: each held-out task is a new one, of which a few examples of each class are seen.
 ///
 /// | key of `[evaluation]` | default | purpose | range |
@@ -212,32 +174,19 @@ pub struct TextEvaluationConfig {
 
 impl TextConfig {
     pub(crate) fn from_table(table: &Table) -> Result<Self> {
-        const METHOD_KEYS: &[&str] = &[
-            "name",
-            "steps",
-            "rate",
-            "inner_optimiser",
-            "accumulator_start",
-            "sigma_squared",
-            "alpha",
-            "beta",
-            "sampler",
-            "particles",
-            "estimator",
-            "samples",
-            "split",
-            "way_back",
-        ];
         let top = Section::root(table, TOP)?;
         let data = read_data(Section::open(table, "data", DATA_KEYS)?)?;
         let prior = read_prior(Section::open(table, "prior", PRIOR_KEYS)?)?;
-        let method = Section::open(table, "method", METHOD_KEYS)?;
+        let method_keys = [classification::KEYS, &["way_back"]].concat();
+        let method = Section::open(table, "method", &method_keys)?;
+        let training_keys = TRAINING.keys();
+        let training = Section::open(table, "training", &training_keys)?;
         let subset = if data.support == data.examples { SubsetSize::Whole } else { SubsetSize::Part };
         Ok(Self {
             seed: top.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(0),
             method: ClassificationMethodConfig::read(method, &MethodDefaults::TEXT, subset)?,
             way_back: method.choice("way_back", &["tape", "recompute"])?.unwrap_or_default(),
-            training: read_training(Section::open(table, "training", TRAINING_KEYS)?)?,
+            training: ClassificationTrainingConfig::read(training, TRAINING, DEFAULTS)?,
             evaluation: read_evaluation(Section::open(table, "evaluation", EVALUATION_KEYS)?)?,
             data,
             prior,
@@ -245,7 +194,7 @@ impl TextConfig {
     }
 
     fn sections(&self) -> Vec<(&'static str, Vec<Entry>)> {
-        let (data, prior, training, evaluation) = (&self.data, &self.prior, &self.training, &self.evaluation);
+        let (data, prior, evaluation) = (&self.data, &self.prior, &self.evaluation);
         let path = |path: &PathBuf| Value::String(path.display().to_string());
         let names = |list: &[String]| Value::Array(list.iter().cloned().map(Value::String).collect());
         let mut of_data = vec![("environment", Value::from("text")), ("path", path(&data.path))];
@@ -270,21 +219,7 @@ impl TextConfig {
             ("data", of_data),
             ("prior", of_prior),
             ("method", of_method),
-            (
-                "training",
-                vec![
-                    ("iterations", whole(training.iterations)),
-                    ("batch", integer(training.batch)),
-                    ("rate", Value::Float(training.rate)),
-                    ("clip", Value::Float(training.clip)),
-                    ("dropout", Value::Float(training.dropout)),
-                    ("hyper_prior", Value::Float(training.hyper_prior)),
-                    ("log_every", whole(training.log_every)),
-                    ("checkpoint_every", whole(training.checkpoint_every)),
-                    ("validate_every", whole(training.validate_every)),
-                    ("validation_draws", integer(training.validation_draws)),
-                ],
-            ),
+            ("training", self.training.entries(TRAINING)),
             (
                 "evaluation",
                 vec![
@@ -317,7 +252,7 @@ fn read_data(section: Section<'_>) -> Result<TextDataConfig> {
         examples: section.count("examples", 2..=100_000)?.unwrap_or(64),
         support: section.count("support", 1..=100_000)?.unwrap_or(32),
         sampling: section.choice("sampling", &["uniform", "square-root"])?.unwrap_or_default(),
-        smlmt: part(section, "smlmt")?,
+        smlmt: section.part("smlmt")?.unwrap_or(0.0),
         smlmt_words: section.count("smlmt_words", 2..=20)?.unwrap_or(3),
     };
     if data.support > data.examples {
@@ -328,14 +263,6 @@ fn read_data(section: Section<'_>) -> Result<TextDataConfig> {
         return Err(section.error("support", message));
     }
     Ok(data)
-}
-
-/// A number from 0, below 1.
-fn part(section: Section<'_>, key: &'static str) -> Result<f64> {
-    match section.number(key, Domain::NonNegative)?.unwrap_or(0.0) {
-        part if part < 1.0 => Ok(part),
-        part => Err(section.error(key, format!("expected a number from 0 and below 1, found {part}"))),
-    }
 }
 
 fn read_prior(section: Section<'_>) -> Result<TextPriorConfig> {
@@ -349,22 +276,6 @@ fn read_prior(section: Section<'_>) -> Result<TextPriorConfig> {
         pooling: section.choice("pooling", &["first", "mean", "pooler"])?,
         threshold: section.count("threshold", 0..=1000)?,
         head: section.choice("head", &["learned", "zero", "generated"])?.unwrap_or_default(),
-    })
-}
-
-fn read_training(section: Section<'_>) -> Result<TextTrainingConfig> {
-    let every = |key, default| -> Result<u64> { Ok(section.whole(key, 1..=MOST)?.unwrap_or(default)) };
-    Ok(TextTrainingConfig {
-        iterations: every("iterations", 1000)?,
-        batch: section.count("batch", 1..=10_000)?.unwrap_or(1),
-        rate: section.number("rate", Domain::Positive)?.unwrap_or(1e-5),
-        clip: section.number("clip", Domain::NonNegative)?.unwrap_or(1.0),
-        dropout: part(section, "dropout")?,
-        hyper_prior: section.number("hyper_prior", Domain::NonNegative)?.unwrap_or(0.0),
-        log_every: every("log_every", 10)?,
-        checkpoint_every: every("checkpoint_every", 500)?,
-        validate_every: every("validate_every", 250)?,
-        validation_draws: section.count("validation_draws", 0..=1000)?.unwrap_or(2),
     })
 }
 

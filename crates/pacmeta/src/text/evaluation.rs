@@ -8,12 +8,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::adaptation::{Encoded, FewShot, FineTuning};
+use crate::classification::scores::{LEAST_PROBABILITY, Stop, mean_and_error, most_probable};
 use crate::environments::text::{TextTask, TokenSet};
 use crate::error::{Error, Result};
-use crate::studies::summary::student_quantile;
-
-/// The smallest probability that counts in a log-likelihood: f32's distance from certainty.
-const LEAST_PROBABILITY: f64 = f32::EPSILON as f64 / 2.0;
 
 /// A task that was not learned from.
 #[derive(Debug, Clone)]
@@ -141,12 +138,7 @@ impl TextScores {
     ///
     /// # Errors
     /// When a number is not finite, or when stopped.
-    pub fn of(
-        model: &FewShot<'_>,
-        tasks: &[NewTask],
-        tuning: FineTuning,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self> {
+    pub fn of(model: &FewShot<'_>, tasks: &[NewTask], tuning: FineTuning, stop: &Stop<'_>) -> Result<Self> {
         let mut room = EncoderRoom::new();
         let mut draws = Vec::new();
         for task in tasks {
@@ -205,29 +197,6 @@ impl TextScores {
             draws: of_tasks.iter().map(|scores| scores.draws).min().unwrap_or(0),
         })
     }
-
-    /// The mean over tasks and shots of (our accuracy - the other's), with its standard error over matched draws, and the p-value of
-    /// the one-sided test that it is above 0 (Student's t on the draws' means over tasks).
-    pub fn advantage(&self, other: &Self, shots: usize) -> Option<(f64, f64)> {
-        let mut by_draw: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for ours in self.draws.iter().filter(|draw| draw.shots == shots) {
-            let theirs = other
-                .draws
-                .iter()
-                .find(|draw| draw.task == ours.task && draw.shots == shots && draw.draw == ours.draw)?;
-            by_draw.entry(ours.draw).or_default().push(ours.accuracy - theirs.accuracy);
-        }
-        let most = by_draw.values().map(Vec::len).max()?;
-        // Draws that some task lacks would compare other tasks.
-        let means: Vec<f64> = by_draw
-            .values()
-            .filter(|differences| differences.len() == most)
-            .map(|differences| differences.iter().sum::<f64>() / differences.len() as f64)
-            .collect();
-        let (mean, error) = mean_and_error(&means);
-        let half = student_quantile(0.975, (means.len().max(2) - 1) as f64) * error?;
-        Some((mean, half))
-    }
 }
 
 fn score_task(
@@ -235,7 +204,7 @@ fn score_task(
     task: &NewTask,
     tuning: FineTuning,
     room: &mut EncoderRoom<f32>,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: &Stop<'_>,
 ) -> Result<Vec<DrawScore>> {
     let queries = model.encode(&task.queries, room)?;
     let mut supports = Vec::with_capacity(task.supports.len());
@@ -268,18 +237,4 @@ fn score_task(
         })
     };
     supports.par_iter().map(one).collect()
-}
-
-/// The class of the largest probability; the first one of several.
-pub fn most_probable(probabilities: &[f32]) -> usize {
-    (0..probabilities.len())
-        .fold(0, |best, class| if probabilities[class] > probabilities[best] { class } else { best })
-}
-
-/// The mean, and its standard error where there are at least two values.
-pub(crate) fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
 }

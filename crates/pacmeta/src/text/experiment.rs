@@ -11,18 +11,20 @@ use super::evaluation::{NewTask, TextScores};
 use super::memory;
 use super::model::{TOKENISER, TextModel};
 use super::prior::{TextHeads, TextPrior};
-use super::trainer::{TextTerms, TextTrainer, round};
-use crate::config::TextConfig;
+use super::trainer::TextTrainer;
+use crate::classification::descent::rounded;
+use crate::classification::run::{self, Trainable};
+use crate::classification::{Observer, Outcome, Stop, Validation};
 use crate::config::text::TextHead;
+use crate::config::{ClassificationTrainingConfig, TextConfig};
 use crate::environments::text::smlmt::{Smlmt, SmlmtOptions, sentences_of};
 use crate::environments::text::{
     EpisodeSource, LabelledTexts, Mixture, TaskPool, TextTask, Tokeniser, glue, read_folder, synthetic,
 };
 use crate::error::{Error, Result};
 use crate::priors::pretrained::{self, Pretrained};
+use crate::training::checkpoint::Checkpoint;
 use crate::training::files::{read_bounded, write_atomically};
-use crate::training::metrics::read_metrics;
-use crate::training::run_directory::{DATA, RunDirectory, Start};
 
 /// Tasks and examples of each in a generated environment.
 const GENERATED: [usize; 3] = [12, 200, 100];
@@ -32,51 +34,6 @@ const MASKED: [usize; 2] = [20, 500];
 const TOKENISER_FILES: [&str; 3] = ["tokenizer.json", "vocab.txt", "tokenizer_config.json"];
 /// The largest such file.
 const MOST_BYTES: u64 = 1 << 28;
-
-/// Watches a run, and may stop it.
-pub trait TextObserver: Send + Sync {
-    /// Something that the user should know.
-    fn warning(&mut self, message: &str);
-
-    /// The loop begins after `done` of `total` iterations.
-    fn begin(&mut self, done: u64, total: u64);
-
-    /// An iteration is done.
-    fn iteration(&mut self, iteration: u64, total: u64, terms: &TextTerms);
-
-    /// A validation is done: the mean accuracy over held-out tasks.
-    fn validated(&mut self, iteration: u64, accuracy: f64);
-
-    /// So many new tasks are being scored.
-    fn scoring(&mut self, tasks: usize);
-
-    /// Whether to stop now.
-    fn stop(&self) -> bool;
-}
-
-/// An observer that says nothing and never stops.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Quiet;
-
-impl TextObserver for Quiet {
-    fn warning(&mut self, _: &str) {}
-    fn begin(&mut self, _: u64, _: u64) {}
-    fn iteration(&mut self, _: u64, _: u64, _: &TextTerms) {}
-    fn validated(&mut self, _: u64, _: f64) {}
-    fn scoring(&mut self, _: usize) {}
-    fn stop(&self) -> bool {
-        false
-    }
-}
-
-/// What a run left.
-#[derive(Debug, Clone)]
-pub struct TextOutcome {
-    /// The model.
-    pub model: TextModel,
-    /// Iterations made by this call; 0 if the run was finished already.
-    pub iterations: u64,
-}
 
 /// What several runs may share: the encoder that they start from, and the tasks that they learn from.
 #[derive(Clone)]
@@ -221,7 +178,7 @@ impl TextExperiment {
         memory::check(&config, &prior, mean_length)?;
         let experiment = Self { config, material, prior, observed, held_out: unseen, source };
         experiment.new_tasks(&experiment.config.evaluation.shots, experiment.config.evaluation.draws)?;
-        TextTrainer::new(&experiment.config, &*experiment.source, &experiment.prior, experiment.start()?)?;
+        experiment.learner()?;
         Ok(experiment)
     }
 
@@ -286,11 +243,7 @@ impl TextExperiment {
     ///
     /// # Errors
     /// When a number is not finite, or when stopped.
-    pub fn scores(
-        &self,
-        parameters: &Parameters<f64>,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<TextScores> {
+    pub fn scores(&self, parameters: &Parameters<f64>, stop: &Stop<'_>) -> Result<TextScores> {
         let evaluation = &self.config.evaluation;
         self.scores_of(parameters, &self.new_tasks(&evaluation.shots, evaluation.draws)?, stop)
     }
@@ -303,11 +256,9 @@ impl TextExperiment {
         &self,
         parameters: &Parameters<f64>,
         tasks: &[NewTask],
-        stop: &(dyn Fn() -> bool + Sync),
+        stop: &Stop<'_>,
     ) -> Result<TextScores> {
-        let mut single = vec![0.0; parameters.values().len()];
-        round(parameters.values(), &mut single);
-        TextScores::of(&FewShot::new(&self.prior, &single)?, tasks, self.tuning(), stop)
+        TextScores::of(&FewShot::new(&self.prior, &rounded(parameters))?, tasks, self.tuning(), stop)
     }
 
     /// The model with these parameters.
@@ -323,93 +274,23 @@ impl TextExperiment {
     ///
     /// # Errors
     /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint).
-    pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn TextObserver) -> Result<TextOutcome> {
-        self.train_holding(out.as_ref(), observer).map(|(outcome, _)| outcome)
+    pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn Observer) -> Result<Outcome<TextModel>> {
+        run::train_in(self, out.as_ref(), observer).map(|(outcome, _)| outcome)
+    }
+}
+
+impl Trainable for TextExperiment {
+    type Model = TextModel;
+    type Learner<'a> = TextTrainer<'a>;
+    const OTHER_DATA: &'static str =
+        "the run began with other sentences, or another encoder; restore them, or choose another --out";
+
+    fn training(&self) -> &ClassificationTrainingConfig {
+        &self.config.training
     }
 
-    /// The same, with the folder still held.
-    pub(super) fn train_holding(
-        &self,
-        out: &Path,
-        observer: &mut dyn TextObserver,
-    ) -> Result<(TextOutcome, RunDirectory)> {
-        let training = &self.config.training;
-        let mark = self.mark();
-        let accept = |folder: &Path| refuse_other_data(folder, &mark);
-        let (directory, resume) = RunDirectory::create_or_resume_if(out, &self.config.to_toml(), accept)?;
-        resume.warnings.iter().for_each(|warning| observer.warning(warning));
-        write_atomically(directory.path().join(DATA), mark.as_bytes())?;
-        self.write_tokeniser(directory.path())?;
-        let mut trainer = TextTrainer::new(&self.config, &*self.source, &self.prior, self.start()?)?;
-        match &resume.start {
-            Start::Fresh => {}
-            Start::Continue(state) => trainer.restore(state)?,
-            Start::Finished(_) => {
-                let model = TextModel::read(directory.path())?;
-                return Ok((TextOutcome { model, iterations: 0 }, directory));
-            }
-        }
-        let first = trainer.iteration();
-        let mut metrics = directory.metrics(&resume.start)?;
-        let mut events = directory.events(&resume.start)?;
-        observer.begin(first, training.iterations);
-        loop {
-            let iteration = trainer.iteration();
-            if self.validates(iteration) && !is_validated(&directory.metrics_path(), iteration)? {
-                let watching: &dyn TextObserver = &*observer;
-                let accuracy = self.validation(trainer.parameters(), &|| watching.stop())?;
-                metrics.append(iteration, &[(VALIDATION, accuracy)])?;
-                events.scalars(iteration, &[(VALIDATION, accuracy)])?;
-                observer.validated(iteration, accuracy);
-            }
-            if iteration >= training.iterations {
-                break;
-            }
-            if observer.stop() {
-                directory.save_state(&trainer.state(), &metrics)?;
-                return Err(Error::Interrupted { iteration });
-            }
-            let terms = trainer.step()?;
-            let iteration = trainer.iteration();
-            observer.iteration(iteration, training.iterations, &terms);
-            let last = iteration == training.iterations;
-            if iteration.is_multiple_of(training.log_every) || last {
-                let mean = trainer.take_window();
-                metrics.append(iteration, &mean.named())?;
-                events.scalars(iteration, &mean.named())?;
-            }
-            if iteration.is_multiple_of(training.checkpoint_every) || last {
-                directory.save_state(&trainer.state(), &metrics)?;
-            }
-        }
-        let model = self.model(trainer.parameters().clone());
-        directory.write_prior(&model.to_checkpoint(), training.iterations)?;
-        Ok((TextOutcome { model, iterations: training.iterations - first }, directory))
-    }
-
-    /// Whether the held-out tasks are scored after this iteration.
-    fn validates(&self, iteration: u64) -> bool {
-        let training = &self.config.training;
-        let due = iteration.is_multiple_of(training.validate_every) || iteration == training.iterations;
-        training.validation_draws > 0 && !self.held_out.is_empty() && due
-    }
-
-    /// The mean accuracy on the held-out tasks with the fewest shots.
-    fn validation(&self, parameters: &Parameters<f64>, stop: &(dyn Fn() -> bool + Sync)) -> Result<f64> {
-        let shots = self.config.evaluation.shots.iter().copied().min().unwrap_or(1);
-        let tasks = self.new_tasks(&[shots], self.config.training.validation_draws)?;
-        let scores = self.scores_of(parameters, &tasks, stop)?;
-        let names = scores.tasks();
-        Ok(scores.average(&names, shots).map_or(f64::NAN, |scores| scores.accuracy))
-    }
-
-    fn write_tokeniser(&self, folder: &Path) -> Result<()> {
-        let folder = folder.join(TOKENISER);
-        std::fs::create_dir_all(&folder).map_err(|source| Error::io("create the folder", &folder, source))?;
-        for (name, bytes) in self.material.tokeniser_files.iter() {
-            write_atomically(folder.join(name), bytes)?;
-        }
-        Ok(())
+    fn to_toml(&self) -> String {
+        self.config.to_toml()
     }
 
     /// A checksum of tasks and encoder.
@@ -432,17 +313,51 @@ impl TextExperiment {
         }
         format!("text {checksum:08x}\n")
     }
-}
 
-fn refuse_other_data(out: &Path, mark: &str) -> Result<()> {
-    let stored = out.join(DATA);
-    if !RunDirectory::began(out) || !stored.exists() || read_bounded(&stored, 1 << 10)? == mark.as_bytes() {
-        return Ok(());
+    /// The tokeniser, with which the model can be used elsewhere.
+    fn write_files(&self, folder: &Path) -> Result<()> {
+        let folder = folder.join(TOKENISER);
+        std::fs::create_dir_all(&folder).map_err(|source| Error::io("create the folder", &folder, source))?;
+        for (name, bytes) in self.material.tokeniser_files.iter() {
+            write_atomically(folder.join(name), bytes)?;
+        }
+        Ok(())
     }
-    Err(Error::input(
-        out.display(),
-        "the run began with other sentences, or another encoder; restore them, or choose another --out",
-    ))
+
+    fn learner(&self) -> Result<TextTrainer<'_>> {
+        TextTrainer::new(&self.config, &*self.source, &self.prior, self.start()?)
+    }
+
+    fn read_model(&self, folder: &Path) -> Result<TextModel> {
+        TextModel::read(folder)
+    }
+
+    fn model(&self, parameters: Parameters<f64>) -> TextModel {
+        Self::model(self, parameters)
+    }
+
+    fn checkpoint(model: &TextModel) -> Checkpoint {
+        model.to_checkpoint()
+    }
+
+    /// Already at the start: what the encoder does before meta-learning.
+    fn can_validate(&self, _: u64) -> bool {
+        !self.held_out.is_empty()
+    }
+
+    /// The mean scores on the held-out tasks with the fewest shots.
+    fn validate(&self, parameters: &Parameters<f64>, stop: &Stop<'_>) -> Result<Validation> {
+        let shots = self.config.evaluation.shots.iter().copied().min().unwrap_or(1);
+        let tasks = self.new_tasks(&[shots], self.config.training.validations)?;
+        let scores = self.scores_of(parameters, &tasks, stop)?;
+        let names = scores.tasks();
+        let mean = scores.average(&names, shots);
+        Ok(Validation {
+            accuracy: mean.as_ref().map_or(f64::NAN, |mean| mean.accuracy),
+            standard_error: mean.as_ref().and_then(|mean| mean.standard_error),
+            log_likelihood: mean.as_ref().map_or(f64::NAN, |mean| mean.log_likelihood),
+        })
+    }
 }
 
 /// The names of the tasks that are held out.
@@ -469,16 +384,4 @@ fn mean_length(tasks: &[TextTask]) -> f64 {
         (tokens + task.train.token_count(), examples + task.train.len())
     });
     tokens as f64 / examples.max(1) as f64
-}
-
-/// The metric by which a line of validation is known.
-pub(super) const VALIDATION: &str = "validation_accuracy";
-
-/// Whether the metrics hold a validation of this iteration.
-fn is_validated(metrics: &Path, iteration: u64) -> Result<bool> {
-    if !metrics.exists() {
-        return Ok(false);
-    }
-    let lines = read_metrics(metrics)?;
-    Ok(lines.iter().rev().any(|line| line.iteration == iteration && line.get(VALIDATION).is_some()))
 }

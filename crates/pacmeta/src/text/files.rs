@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::evaluation::TextScores;
-use super::experiment::{TextExperiment, TextObserver, TextOutcome};
+use super::experiment::TextExperiment;
+use super::model::TextModel;
+use crate::classification::files::{SCORES, metrics_of, read_json, write_json};
+use crate::classification::run;
+use crate::classification::{Observer, Outcome};
 use crate::config::TextConfig;
-use crate::error::{Error, Result};
-use crate::training::files::{read_bounded, write_atomically};
-use crate::training::metrics::{MetricsLine, read_metrics};
-
-const SCORES: &str = "scores.json";
-const MAX_BYTES: u64 = 1 << 26;
+use crate::error::Result;
+use crate::training::metrics::MetricsLine;
 
 /// The scores of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,18 +47,18 @@ impl TextExperiment {
     pub fn train_and_score_in(
         &self,
         out: &Path,
-        observer: &mut dyn TextObserver,
-    ) -> Result<(TextOutcome, TextRunScores)> {
-        let (outcome, _held) = self.train_holding(out, observer)?;
+        observer: &mut dyn Observer,
+    ) -> Result<(Outcome<TextModel>, TextRunScores)> {
+        let (outcome, _held) = run::train_in(self, out, observer)?;
         let path = out.join(SCORES);
         if outcome.iterations == 0
-            && let Ok(Some(scores)) = read_scores(&path)
+            && let Ok(Some(scores)) = read_json::<TextRunScores>(&path)
             && scores.fits(self.config())
         {
             return Ok((outcome, scores));
         }
         observer.scoring(2 * self.held_out().len());
-        let watching: &dyn TextObserver = &*observer;
+        let watching: &dyn Observer = &*observer;
         let stop = || watching.stop();
         let scores = TextRunScores {
             iterations: self.config().training.iterations,
@@ -66,9 +66,7 @@ impl TextExperiment {
             model: self.scores(outcome.model.parameters(), &stop)?,
             pretrained: self.scores(&self.start()?, &stop)?,
         };
-        let text = serde_json::to_string(&scores)
-            .map_err(|error| Error::input(path.display(), error.to_string()))?;
-        write_atomically(&path, text.as_bytes())?;
+        write_json(&path, &scores)?;
         Ok((outcome, scores))
     }
 }
@@ -94,27 +92,12 @@ impl TextRunFiles {
     pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let config = TextConfig::read(folder.join("config.toml"), &[])?;
-        let metrics = folder.join("metrics.jsonl");
-        let scores = read_scores(&folder.join(SCORES))?.filter(|scores| scores.fits(&config));
-        Ok(Self {
-            metrics: if metrics.exists() { read_metrics(&metrics)? } else { Vec::new() },
-            scores,
-            folder: folder.to_path_buf(),
-            config,
-        })
+        let scores = read_json::<TextRunScores>(&folder.join(SCORES))?.filter(|scores| scores.fits(&config));
+        Ok(Self { metrics: metrics_of(folder)?, scores, folder: folder.to_path_buf(), config })
     }
 
     /// Iterations that the metrics tell of.
     pub fn iterations(&self) -> u64 {
         self.metrics.last().map_or(0, |line| line.iteration)
     }
-}
-
-fn read_scores(path: &Path) -> Result<Option<TextRunScores>> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    serde_json::from_slice(&read_bounded(path, MAX_BYTES)?).map(Some).map_err(|error| {
-        Error::input(path.display(), format!("{error}; delete the file, and `pacmeta train` makes it anew"))
-    })
 }

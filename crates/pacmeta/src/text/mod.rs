@@ -5,7 +5,7 @@
 //! | [`prior`] | the parameters: an encoder, and the heads of training tasks or a network that makes heads |
 //! | [`generator`] | that network |
 //! | `pass` | one task: sentences through the shared layers, the method, and back |
-//! | [`trainer`] | the loop |
+//! | [`trainer`] | an iteration |
 //! | [`adaptation`] | a new task: Adam on what adapts, and predictions |
 //! | [`evaluation`] | scores on draws of new tasks |
 //! | [`model`] | the checkpoint, with its tokeniser |
@@ -31,9 +31,9 @@ pub mod trainer;
 
 pub use adaptation::{FewShot, FineTuning};
 pub use evaluation::{DrawScore, ShotScores, TextScores};
-pub use experiment::{Quiet, TextExperiment, TextObserver, TextOutcome};
+pub use experiment::TextExperiment;
 pub use files::{TextRunFiles, TextRunScores};
 pub use model::TextModel;
 pub use prior::{TextHeads, TextPrior};
 pub use report::text_report;
-pub use trainer::{TextTerms, TextTrainer};
+pub use trainer::TextTrainer;

@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::adaptation::{FewShot, FineTuning};
 use super::prior::TextPrior;
-use super::trainer::round;
+use crate::classification::descent::rounded;
+use crate::classification::metadata::{self, Metadata};
 use crate::environments::text::{Sentences, TokenSet, Tokeniser};
 use crate::error::{Error, Result};
-use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
+use crate::training::checkpoint::Checkpoint;
 
 /// The `kind` of the prior in the metadata.
 const KIND: &str = "encoder";
@@ -97,9 +98,7 @@ impl TextModel {
 
     /// The parameters in the precision of the passes.
     pub fn rounded(&self) -> Vec<f32> {
-        let mut single = vec![0.0; self.parameters.values().len()];
-        round(self.parameters.values(), &mut single);
-        single
+        rounded(&self.parameters)
     }
 
     /// Adapts to a few labelled sentences and classifies others.
@@ -141,8 +140,7 @@ impl TextModel {
 
     /// Whether a checkpoint holds such a model.
     pub fn is_in(checkpoint: &Checkpoint) -> bool {
-        let kind = checkpoint.metadata.as_ref().and_then(|metadata| metadata.get("prior")?.get("kind"));
-        kind.and_then(Value::as_str) == Some(KIND)
+        metadata::kind_of(checkpoint) == Some(KIND)
     }
 
     /// Reads the model of a run's folder.
@@ -154,48 +152,24 @@ impl TextModel {
         let file = folder.join("prior.safetensors");
         let checkpoint = Checkpoint::read(&file)?;
         let origin = file.display().to_string();
-        let Some(Value::Object(metadata)) = &checkpoint.metadata else {
-            return Err(Error::input(&origin, "says nothing about its encoder (metadata key `pacmeta`)"));
-        };
-        fn part<T: serde::de::DeserializeOwned>(
-            origin: &str,
-            metadata: &Map<String, Value>,
-            key: &str,
-        ) -> Result<T> {
-            let value = metadata.get(key).cloned().unwrap_or_default();
-            serde_json::from_value(value).map_err(|error| {
-                Error::input_at(origin, format!("metadata `pacmeta`, key `{key}`"), error.to_string())
-            })
-        }
-        let prior: TextPrior = part(&origin, metadata, "prior")?;
+        let metadata = Metadata::of(&origin, &checkpoint)?;
+        let prior: TextPrior = metadata.part("prior")?;
         prior.check().map_err(|error| Error::input(&origin, error.to_string()))?;
         let layout = prior.layout().map_err(|error| Error::input(&origin, error.to_string()))?;
         let parameters = checkpoint.parameters(&origin, layout)?;
-        let tuning: StoredTuning = part(&origin, metadata, "adaptation")?;
+        let tuning: StoredTuning = metadata.part("adaptation")?;
         let tokeniser = Tokeniser::open(&folder.join(TOKENISER), tuning.length)?;
         let tuning = FineTuning { steps: tuning.steps, rate: tuning.rate };
         let mut model = Self::new(prior, parameters, tokeniser, tuning);
-        for (key, value) in metadata {
-            if !["format", "written_by", "prior", "adaptation"].contains(&key.as_str()) {
-                model.notes.insert(key.clone(), value.clone());
-            }
-        }
+        model.notes = metadata.notes(&["adaptation"]);
         Ok(model)
     }
 
     /// The model as a checkpoint. Parameters are stored in the precision in which they are used.
     pub fn to_checkpoint(&self) -> Checkpoint {
-        let mut metadata = self.notes.clone();
-        let mut prior = json!(self.prior);
-        prior["kind"] = json!(KIND);
-        metadata.insert("prior".into(), prior);
         let FineTuning { steps, rate } = self.tuning;
-        metadata
-            .insert("adaptation".into(), json!(StoredTuning { steps, rate, length: self.tokeniser.limit() }));
-        Checkpoint {
-            tensors: NamedTensor::of_parameters(&self.parameters),
-            precision: Precision::F32,
-            metadata: Some(Value::Object(metadata)),
-        }
+        let tuning = StoredTuning { steps, rate, length: self.tokeniser.limit() };
+        let parts = [("adaptation", json!(tuning))];
+        metadata::checkpoint(&self.parameters, KIND, json!(self.prior), &self.notes, parts)
     }
 }

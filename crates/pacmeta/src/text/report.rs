@@ -1,13 +1,10 @@
 //! The page of a run of text classification: scores by task and shots beside the pretrained encoder's, learning curves.
 
 use super::evaluation::{ShotScores, TextScores};
-use super::experiment::VALIDATION;
 use super::files::TextRunFiles;
-use crate::report::{
-    Axis, Cell, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
-    StudyTable,
-};
-use crate::training::metrics::MetricsLine;
+use crate::classification::curves::{Curve, CurveWords, curve_section};
+use crate::classification::files::links;
+use crate::report::{Cell, Column, StudyReport, StudySection, StudyTable};
 
 /// The page of one run.
 pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
@@ -25,7 +22,7 @@ pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
         }
         sections.push(section);
     }
-    sections.extend(curve_section(&[(title, &run.metrics)]));
+    sections.extend(curves(&[Curve { name: title, look: 0, metrics: &run.metrics }]));
     let files = [
         ("config.toml", "the resolved configuration"),
         ("metrics.jsonl", "the numbers of training"),
@@ -64,15 +61,7 @@ pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
         ],
         sections,
         notes: Vec::new(),
-        files: files
-            .into_iter()
-            .filter(|(name, _)| run.folder.join(name).exists())
-            .map(|(name, what)| FileLink {
-                name: name.to_owned(),
-                href: name.to_owned(),
-                what: what.to_owned(),
-            })
-            .collect(),
+        files: links(&run.folder, &files),
     }
 }
 
@@ -139,44 +128,17 @@ fn table(
     }
 }
 
-/// How learning went: accuracy on held-out tasks, and the loss in training.
-pub(crate) fn curve_section(runs: &[(&str, &[MetricsLine])]) -> Option<StudySection> {
-    let mut accuracy = LineChart::new(
-        "Accuracy on held-out tasks",
-        Axis::new("iterations").tight(),
-        Axis::new("accuracy").percent(),
-    );
-    let mut loss = LineChart::new(
-        "Loss in training",
-        Axis::new("iterations").tight(),
-        Axis::new("loss after adaptation"),
-    );
-    let points = |lines: &[MetricsLine], name: &str| -> Vec<Point> {
-        let point = |line: &MetricsLine| Some(Point::new(line.iteration as f64, line.get(name)?));
-        lines.iter().filter_map(point).collect()
-    };
-    for (look, (name, lines)) in runs.iter().enumerate() {
-        accuracy = accuracy.with(Series::new(*name, points(lines, VALIDATION)).look(look));
-        loss = loss.with(Series::new(*name, thinned(points(lines, "risk"), 60)).look(look));
-    }
-    let drawn = |chart: &LineChart| chart.series.iter().any(|series| !series.points.is_empty());
-    let mut section = StudySection::new("learning", "Learning");
-    if drawn(&accuracy) {
-        let caption = "Tasks that training never saw, always the same draws, with the fewest shots. The first point is the encoder before meta-learning.";
-        section =
-            section.with(StudyFigure::new("validation", "Accuracy on held-out tasks", accuracy, caption));
-    }
-    if drawn(&loss) {
-        let caption = "The loss of what adapted on the judged examples of training tasks, averaged over neighbouring lines of metrics. PACOH and Reptile adapt to all of these examples, multi-task learning to none.";
-        section = section.with(StudyFigure::new("loss", "Loss in training", loss, caption));
-    }
-    (!section.blocks.is_empty()).then_some(section)
-}
-
-/// Means of neighbouring points, so that a long run has a readable curve.
-fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
-    let size = points.len().div_ceil(most).max(1);
-    let mean =
-        |part: &[Point], value: fn(&Point) -> f64| part.iter().map(value).sum::<f64>() / part.len() as f64;
-    points.chunks(size).map(|part| Point::new(mean(part, |p| p.x), mean(part, |p| p.y))).collect()
+/// How learning went on held-out tasks and in training.
+pub(crate) fn curves(curves: &[Curve<'_>]) -> Option<StudySection> {
+    curve_section(
+        curves,
+        &CurveWords {
+            accuracy: "Accuracy on held-out tasks",
+            accuracy_caption: "Tasks that training never saw, always the same draws, with the fewest shots. The first point is the encoder \
+                               before meta-learning.",
+            loss_caption: "The loss of what adapted on the judged examples of training tasks, averaged over neighbouring lines of metrics. \
+                           PACOH and Reptile adapt to all of these examples, multi-task learning to none.",
+            chance: None,
+        },
+    )
 }

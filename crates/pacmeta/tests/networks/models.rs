@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use pacmeta::classification::{ImageExperiment, ImageModel, ImageTrainer, LabelledPictures, Quiet};
+use pacmeta::classification::{Learner, Quiet};
 use pacmeta::config::ImageConfig;
 use pacmeta::config::images::Normalisation;
 use pacmeta::environments::images::{
     Channels, ImageSet, PictureShape, SplitRecipe, Splits, StrokeOptions, strokes,
 };
+use pacmeta::images::{ImageExperiment, ImageModel, ImageTrainer, LabelledPictures};
 use pacmeta::methods::networks::Adapts;
 use pacmeta_tensor::Key;
 
@@ -70,7 +71,7 @@ fn every_method_trains_and_scores_and_is_repeatable() {
         let run = || {
             let mut trainer = ImageTrainer::new(&config, &set, &splits.train).unwrap();
             let terms: Vec<_> = (0..3).map(|_| trainer.step().unwrap()).collect();
-            (terms, trainer.parameters().clone())
+            (terms, trainer.descent().parameters().clone())
         };
         let (terms, parameters) = run();
         assert_eq!((terms.clone(), parameters.clone()), run(), "{method}");
@@ -138,15 +139,15 @@ fn training_lowers_the_loss() {
     for _ in 0..30 {
         trainer.step().unwrap();
     }
-    let early = trainer.take_window();
+    let early = trainer.descent_mut().take_window();
     for _ in 0..1500 {
         trainer.step().unwrap();
     }
-    trainer.take_window();
+    trainer.descent_mut().take_window();
     for _ in 0..100 {
         trainer.step().unwrap();
     }
-    let late = trainer.take_window();
+    let late = trainer.descent_mut().take_window();
     assert!(late.risk < 0.8 * early.risk, "{} after {}", late.risk, early.risk);
     assert!(late.accuracy > early.accuracy, "{} after {}", late.accuracy, early.accuracy);
 }

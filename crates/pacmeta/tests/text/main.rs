@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pacmeta::Error;
 use pacmeta::benchmark::{ModelShape, TextStepSettings, measure_text_step};
+use pacmeta::classification::{Observer, Quiet, Terms, Validation};
 use pacmeta::config::{ClassificationMethodKind, TextConfig};
 use pacmeta::environments::text::Sentences;
 use pacmeta::methods::networks::WayBack;
 use pacmeta::text::model::LabelledSentences;
-use pacmeta::text::{Quiet, TextExperiment, TextModel, TextObserver, TextRunFiles, TextTerms, text_report};
+use pacmeta::text::{TextExperiment, TextModel, TextRunFiles, text_report};
 
 fn config(more: &str) -> TextConfig {
     let text = format!(
@@ -40,13 +41,13 @@ fn set(config: &mut TextConfig, method: ClassificationMethodKind, threshold: usi
 /// Stops after some iterations.
 struct StopAfter(AtomicU64, u64);
 
-impl TextObserver for StopAfter {
+impl Observer for StopAfter {
     fn warning(&mut self, _: &str) {}
     fn begin(&mut self, _: u64, _: u64) {}
-    fn iteration(&mut self, iteration: u64, _: u64, _: &TextTerms) {
+    fn iteration(&mut self, iteration: u64, _: u64, _: &Terms) {
         self.0.store(iteration, Ordering::Relaxed);
     }
-    fn validated(&mut self, _: u64, _: f64) {}
+    fn validated(&mut self, _: u64, _: &Validation) {}
     fn scoring(&mut self, _: usize) {}
     fn stop(&self) -> bool {
         self.0.load(Ordering::Relaxed) >= self.1

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use super::plan::LeopardModel::{self, Bmaml, Maml, Pacmaml, Pacoh};
 use super::scores::Tests;
 use super::{LeopardScores, ModelRun, paper};
+use crate::classification::scores::mean_and_error;
 use crate::report::{ClaimRow, ClaimVerdict};
 use crate::studies::claims::LEVEL;
 use crate::studies::summary::{student_probability, student_quantile};
 use crate::text::TextScores;
-use crate::text::evaluation::mean_and_error;
 
 /// The mean difference of two models over common draws, as a fraction.
 #[derive(Debug, Clone, Copy, PartialEq)]

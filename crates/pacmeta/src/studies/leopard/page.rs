@@ -2,11 +2,11 @@
 
 use super::plan::{Adapting, LeopardModel, LeopardPlan, LeopardPreset};
 use super::{ModelRun, claims, paper, tables};
+use crate::classification::curves::Curve;
 use crate::config::text::SYNTHETIC;
 use crate::report::{ClaimRow, FileLink, StudyReport, StudySection};
 use crate::studies::folder::{Session, time_by_the_clock};
-use crate::text::report::curve_section;
-use crate::training::metrics::MetricsLine;
+use crate::text::report::curves;
 
 /// Everything that the page shows.
 pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[Session]) -> StudyReport {
@@ -42,11 +42,12 @@ pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[S
         );
     }
     sections.push(StudySection::new("settings", "What was chosen").with(tables::chosen(plan, runs)));
-    let curves: Vec<(&str, &[MetricsLine])> = runs
-        .iter()
-        .filter_map(|run| Some((run.model.title(), run.run.as_ref()?.metrics.as_slice())))
+    let trained = runs.iter().filter_map(|run| Some((run.model.title(), run.run.as_ref()?)));
+    let of_runs: Vec<Curve<'_>> = trained
+        .enumerate()
+        .map(|(look, (name, files))| Curve { name, look, metrics: &files.metrics })
         .collect();
-    sections.extend(curve_section(&curves));
+    sections.extend(curves(&of_runs));
     let files = [
         ("averages.csv", "averages over tasks by model and k, with the paper's numbers"),
         ("tasks.csv", "one row a model, task and k"),

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::plan::{LeopardModel, LeopardPlan};
 use super::scores::{AlphaChoice, LeopardScores, RateChoice, best, settings, write_json};
 use super::targets::{self, Target};
+use crate::classification::Observer;
 use crate::config::text::SYNTHETIC;
 use crate::error::{Error, Result};
 use crate::text::evaluation::NewTask;
 use crate::text::experiment::TextMaterial;
-use crate::text::{FewShot, FineTuning, TextExperiment, TextModel, TextObserver, TextScores};
+use crate::text::{FewShot, FineTuning, TextExperiment, TextModel, TextScores};
 use crate::training::files::read_bounded;
 
 /// A trial of alpha has this part of the iterations.
@@ -82,7 +83,7 @@ impl LeopardStudy {
         &self,
         model: LeopardModel,
         study: &Path,
-        observer: &mut dyn TextObserver,
+        observer: &mut dyn Observer,
     ) -> Result<(LeopardScores, u64)> {
         let folder = study.join(model.folder());
         let alpha = self.alpha(model, study, observer)?;
@@ -105,7 +106,7 @@ impl LeopardStudy {
             return Ok((scores, made));
         }
         observer.scoring(self.targets.len());
-        let watching: &dyn TextObserver = &*observer;
+        let watching: &dyn Observer = &*observer;
         let stop = || watching.stop();
         let rate = self.rate(&experiment, &trained, &stop)?;
         let single = trained.rounded();
@@ -157,7 +158,7 @@ impl LeopardStudy {
         &self,
         model: LeopardModel,
         study: &Path,
-        observer: &mut dyn TextObserver,
+        observer: &mut dyn Observer,
     ) -> Result<Option<AlphaChoice>> {
         if self.plan.alphas.is_empty() || !model.has_alpha() {
             return Ok(None);
@@ -175,7 +176,7 @@ impl LeopardStudy {
             let experiment = self.experiment(&trial, model, Some(alpha))?;
             let place = folder.join(format!("{}-alpha-{alpha:e}", model.name()));
             let outcome = experiment.train_in(place, observer)?;
-            let watching: &dyn TextObserver = &*observer;
+            let watching: &dyn Observer = &*observer;
             let rates = self.rate(&experiment, &outcome.model, &|| watching.stop())?.tried;
             tried.push((alpha, rates.iter().map(|&(_, accuracy)| accuracy).fold(0.0, f64::max)));
         }

@@ -2,9 +2,10 @@
 
 use super::LeopardModel::{Bmaml, FineTuning, HSmlmt, Maml, MultiTask, Pacmaml, Pacoh};
 use super::*;
+use crate::classification::Quiet;
 use crate::environments::text::leopard::{SHOTS, TARGETS};
 use crate::report::{CellValue, ClaimVerdict, study_page};
-use crate::text::{DrawScore, Quiet, TextScores};
+use crate::text::{DrawScore, TextScores};
 
 fn plan() -> LeopardPlan {
     LeopardPlan::new(LeopardPreset::Paper, "texts".into(), "encoder".into())

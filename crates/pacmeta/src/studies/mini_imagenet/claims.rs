@@ -8,8 +8,9 @@
 
 use super::ModelRun;
 use super::plan::Model;
-use crate::classification::{ImageScores, mean_and_error};
+use crate::classification::scores::mean_and_error;
 use crate::config::ClassificationMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml, Pacoh};
+use crate::images::ImageScores;
 use crate::report::{ClaimRow, ClaimVerdict};
 use crate::studies::claims::LEVEL;
 use crate::studies::summary::student_quantile;

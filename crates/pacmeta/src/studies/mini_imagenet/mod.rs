@@ -14,8 +14,8 @@ pub use plan::{ImagePlan, ImagePreset, Model};
 
 use std::path::Path;
 
-use crate::classification::ImageRunFiles;
 use crate::error::Result;
+use crate::images::ImageRunFiles;
 
 /// The name of the study in its folder.
 pub const STUDY: &str = "mini-imagenet";

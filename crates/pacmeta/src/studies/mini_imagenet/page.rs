@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::plan::{ImagePlan, ImagePreset, Model, look};
 use super::{ModelRun, claims};
-use crate::classification::report::{
-    NamedRun, curve_section, gallery_section, normalisation_note, reliability_section, score_table,
-};
-use crate::classification::{ImageRunFiles, ImageScores};
 use crate::config::{ClassificationMethodKind, images::Normalisation};
 use crate::error::Result;
+use crate::images::report::{
+    NamedRun, curves, gallery_section, normalisation_note, reliability_section, score_table,
+};
+use crate::images::{ImageRunFiles, ImageScores};
 use crate::report::{
     Axis, Cell, ClaimRow, Column, FileLink, LineChart, Point, Series, StudyFigure, StudyReport, StudySection,
     StudyTable,
@@ -43,7 +43,7 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
     }
     for &examples in &plan.examples {
         let named = named_runs(runs, examples);
-        for section in [curve_section(&named), reliability_section(&named)].into_iter().flatten() {
+        for section in [curves(&named), reliability_section(&named)].into_iter().flatten() {
             sections.push(numbered(section, plan, examples));
         }
         let rows: Vec<(String, &ImageScores)> = runs

@@ -1,9 +1,9 @@
 //! Plans, claims and pages of the study on pictures.
 
 use super::*;
-use crate::classification::ImageScores;
 use crate::config::ClassificationMethodKind;
 use crate::config::ClassificationMethodKind::{Fomaml, Maml, Pacmaml, Pacoh};
+use crate::images::ImageScores;
 use crate::report::ClaimVerdict;
 
 fn plan() -> ImagePlan {

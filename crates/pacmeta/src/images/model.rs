@@ -8,13 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::evaluation::{Classifier, Support};
 use super::pass::{AdaptingMethod, Network, TaskRoom};
-use super::trainer::round;
+use crate::classification::descent::rounded;
+use crate::classification::metadata::{self, Metadata};
 use crate::config::images::Normalisation;
 use crate::error::{Error, Result};
 use crate::methods::heads::HeadMethodSettings;
 use crate::methods::networks::Adapts;
 use crate::priors::ConvolutionSpec;
-use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
+use crate::training::checkpoint::Checkpoint;
 
 /// The `kind` of the prior in the metadata.
 const KIND: &str = "convolution";
@@ -94,9 +95,7 @@ impl ImageModel {
 
     /// The parameters in the precision of the body.
     pub(super) fn rounded(&self) -> Vec<f32> {
-        let mut single = vec![0.0; self.parameters.values().len()];
-        round(self.parameters.values(), &mut single);
-        single
+        rounded(&self.parameters)
     }
 
     /// Adapts to a few labelled pictures and classifies others: for each query, the probability of each class.
@@ -138,8 +137,7 @@ impl ImageModel {
 
     /// Whether a checkpoint holds such a model.
     pub fn is_in(checkpoint: &Checkpoint) -> bool {
-        let kind = checkpoint.metadata.as_ref().and_then(|metadata| metadata.get("prior")?.get("kind"));
-        kind.and_then(Value::as_str) == Some(KIND)
+        metadata::kind_of(checkpoint) == Some(KIND)
     }
 
     /// Reads a checkpoint file, or the `prior.safetensors` of a run directory.
@@ -158,54 +156,30 @@ impl ImageModel {
     /// When tensors are missing, unknown or of the wrong shape, or the metadata do not say what the network is.
     pub fn from_checkpoint(origin: impl std::fmt::Display, checkpoint: &Checkpoint) -> Result<Self> {
         let origin = origin.to_string();
-        let Some(Value::Object(metadata)) = &checkpoint.metadata else {
-            return Err(Error::input(&origin, "says nothing about its network (metadata key `pacmeta`)"));
-        };
-        fn part<T: serde::de::DeserializeOwned>(
-            origin: &str,
-            metadata: &Map<String, Value>,
-            key: &str,
-        ) -> Result<T> {
-            let value = metadata.get(key).cloned().unwrap_or_default();
-            serde_json::from_value(value).map_err(|error| {
-                Error::input_at(origin, format!("metadata `pacmeta`, key `{key}`"), error.to_string())
-            })
-        }
-        let spec: ConvolutionSpec = part(&origin, metadata, "prior")?;
+        let metadata = Metadata::of(&origin, checkpoint)?;
+        let spec: ConvolutionSpec = metadata.part("prior")?;
         let layout = spec.layout().map_err(|error| Error::input(&origin, error.to_string()))?;
         let parameters = checkpoint.parameters(&origin, layout)?;
-        let settings: HeadMethodSettings = part(&origin, metadata, "method")?;
-        let adapts = match metadata.contains_key("adapts") {
-            true => part(&origin, metadata, "adapts")?,
+        let settings: HeadMethodSettings = metadata.part("method")?;
+        let adapts = match metadata.has("adapts") {
+            true => metadata.part("adapts")?,
             false => Adapts::Head,
         };
-        AdaptingMethod::build(&settings, adapts).map_err(|error| {
-            Error::input_at(&origin, "metadata `pacmeta`, key `method`", error.to_string())
-        })?;
-        let normalisation = part(&origin, metadata, "normalisation")?;
+        AdaptingMethod::build(&settings, adapts)
+            .map_err(|error| metadata.error("method", error.to_string()))?;
+        let normalisation = metadata.part("normalisation")?;
         let mut model = Self::new(spec, parameters, settings, normalisation).adapting(adapts);
-        for (key, value) in metadata {
-            if !["format", "written_by", "prior", "method", "adapts", "normalisation"].contains(&key.as_str())
-            {
-                model.notes.insert(key.clone(), value.clone());
-            }
-        }
+        model.notes = metadata.notes(&["method", "adapts", "normalisation"]);
         Ok(model)
     }
 
     /// The model as a checkpoint. Parameters are stored in the precision in which they are used.
     pub fn to_checkpoint(&self) -> Checkpoint {
-        let mut metadata = self.notes.clone();
-        let mut prior = json!(self.spec);
-        prior["kind"] = json!(KIND);
-        metadata.insert("prior".into(), prior);
-        metadata.insert("method".into(), json!(self.settings));
-        metadata.insert("adapts".into(), json!(self.adapts));
-        metadata.insert("normalisation".into(), json!(self.normalisation));
-        Checkpoint {
-            tensors: NamedTensor::of_parameters(&self.parameters),
-            precision: Precision::F32,
-            metadata: Some(Value::Object(metadata)),
-        }
+        let parts = [
+            ("method", json!(self.settings)),
+            ("adapts", json!(self.adapts)),
+            ("normalisation", json!(self.normalisation)),
+        ];
+        metadata::checkpoint(&self.parameters, KIND, json!(self.spec), &self.notes, parts)
     }
 }

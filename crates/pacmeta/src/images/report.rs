@@ -2,12 +2,13 @@
 
 use super::files::ImageRunFiles;
 use super::scores::ImageScores;
+use crate::classification::curves::{Curve, CurveWords, curve_section};
+use crate::classification::files::links;
 use crate::config::images::{HeadStart, Normalisation};
 use crate::report::{
-    Axis, Block, Cell, Column, FileLink, Guide, LineChart, Point, Proportion, Series, StudyFigure,
-    StudyReport, StudySection, StudyTable,
+    Axis, Block, Cell, Column, Guide, LineChart, Point, Proportion, Series, StudyFigure, StudyReport,
+    StudySection, StudyTable,
 };
-use crate::training::metrics::MetricsLine;
 
 /// A run with the name and the look that it has in every figure.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +32,7 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
         let table = score_table("scores", &[(title.to_owned(), scores)]);
         sections.push(StudySection::new("results", "Results").with(table));
     }
-    sections.extend(curve_section(&named));
+    sections.extend(curves(&named));
     sections.extend(reliability_section(&named));
     sections.extend(gallery_section(run, title));
     let files = [
@@ -68,15 +69,7 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
         ],
         sections,
         notes: vec![normalisation_note(config.evaluation.normalisation).to_owned()],
-        files: files
-            .into_iter()
-            .filter(|(name, _)| run.folder.join(name).exists())
-            .map(|(name, what)| FileLink {
-                name: name.to_owned(),
-                href: name.to_owned(),
-                what: what.to_owned(),
-            })
-            .collect(),
+        files: links(&run.folder, &files),
     }
 }
 
@@ -139,68 +132,25 @@ pub fn score_table(id: &str, rows: &[(String, &ImageScores)]) -> StudyTable {
     }
 }
 
-fn points(lines: &[MetricsLine], name: &str, error: Option<&str>) -> Vec<Point> {
-    lines
+/// How learning went on validation tasks and in training.
+pub fn curves(runs: &[NamedRun<'_>]) -> Option<StudySection> {
+    let chance = runs.first().map(|named| 1.0 / named.run.config.data.way as f64);
+    let curves: Vec<Curve<'_>> = runs
         .iter()
-        .filter_map(|line| {
-            let point = Point::new(line.iteration as f64, line.get(name)?);
-            Some(match error.and_then(|error| line.get(error)) {
-                Some(error) => point.error(error),
-                None => point,
-            })
-        })
-        .collect()
-}
-
-/// Means of neighbouring points, so that a long run has a readable curve.
-fn thinned(points: Vec<Point>, most: usize) -> Vec<Point> {
-    let size = points.len().div_ceil(most).max(1);
-    let mean =
-        |part: &[Point], value: fn(&Point) -> f64| part.iter().map(value).sum::<f64>() / part.len() as f64;
-    points.chunks(size).map(|part| Point::new(mean(part, |p| p.x), mean(part, |p| p.y))).collect()
-}
-
-/// How learning went: accuracy on validation tasks, and the loss in training.
-pub fn curve_section(runs: &[NamedRun<'_>]) -> Option<StudySection> {
-    let chance = runs.first().map(|named| 1.0 / named.run.config.data.way as f64)?;
-    let mut accuracy = LineChart::new(
-        "Accuracy on validation tasks",
-        Axis::new("iterations").tight(),
-        Axis::new("accuracy").percent(),
+        .map(|&NamedRun { name, look, run }| Curve { name, look, metrics: &run.metrics })
+        .collect();
+    curve_section(
+        &curves,
+        &CurveWords {
+            accuracy: "Accuracy on validation tasks",
+            accuracy_caption: "Classes that training never saw, always the same tasks. A curve that still rises at its end has not seen \
+                               enough iterations.",
+            loss_caption: "The loss of the adapted head on the judged pictures of training tasks, averaged over neighbouring lines of \
+                           metrics. PACOH and Reptile adapt to all of these pictures, multi-task learning to none. A loss near zero leaves \
+                           the body nothing to learn from.",
+            chance,
+        },
     )
-    .guide(Guide::Horizontal(chance, "chance".to_owned()));
-    let mut loss = LineChart::new(
-        "Loss in training",
-        Axis::new("iterations").tight(),
-        Axis::new("loss after adaptation"),
-    );
-    for NamedRun { name, look, run } in runs.iter().copied() {
-        let validation = points(&run.metrics, "validation_accuracy", Some("validation_standard_error"));
-        let series = Series::new(name, validation).band().intervals_are("one standard error").look(look);
-        accuracy = accuracy.with(series);
-        loss = loss.with(Series::new(name, thinned(points(&run.metrics, "risk", None), 60)).look(look));
-    }
-    let drawn = |chart: &LineChart| chart.series.iter().any(|series| !series.points.is_empty());
-    let mut section = StudySection::new("learning", "Learning");
-    if drawn(&accuracy) {
-        section = section.with(StudyFigure::new(
-            "validation",
-            "Accuracy on validation tasks",
-            accuracy,
-            "Classes that training never saw, always the same tasks. A curve that still \
-             rises at its end has not seen enough iterations.",
-        ));
-    }
-    if drawn(&loss) {
-        section = section.with(StudyFigure::new(
-            "loss",
-            "Loss in training",
-            loss,
-            "The loss of the adapted head on the judged pictures of training tasks, averaged over neighbouring lines of metrics. PACOH and Reptile adapt to all of these pictures, multi-task learning to none. A \
-             loss near zero leaves the body nothing to learn from.",
-        ));
-    }
-    (!section.blocks.is_empty()).then_some(section)
 }
 
 /// Whether probabilities mean what they say.

@@ -7,17 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::model::ImageModel;
 use super::pass::{AdaptingMethod, Network, TaskRoom};
+use crate::classification::scores::{LEAST_PROBABILITY, Stop, most_probable};
 use crate::config::images::Normalisation;
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
 use crate::error::{Error, Result};
 use crate::learners::head::{Examples, predict};
 use crate::learners::network::Pictures;
-
-/// The smallest probability that counts in a log-likelihood: f32's distance from certainty.
-const LEAST_PROBABILITY: f64 = f32::EPSILON as f64 / 2.0;
-
-/// Asked before every task whether to go on.
-pub type Stop<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// Queries that are classified at a time where they do not depend on each other.
 const CHUNK: usize = 256;
@@ -41,16 +36,6 @@ impl Query {
     pub fn is_right(&self) -> bool {
         self.predicted() == self.label
     }
-}
-
-/// The class of the largest probability; the first one of several.
-pub fn most_probable(probabilities: &[f32]) -> usize {
-    (0..probabilities.len()).fold(
-        0,
-        |best, class| {
-            if probabilities[class] > probabilities[best] { class } else { best }
-        },
-    )
 }
 
 /// The predictions of a task.

@@ -5,9 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
-use super::evaluation::{Query, Stop};
+use super::evaluation::Query;
 use super::experiment::ImageExperiment;
 use super::model::ImageModel;
+use crate::classification::Stop;
 use crate::environments::images::{ClassId, ImageSet, Picture};
 use crate::error::{Error, Result};
 use crate::report::{GalleryPicture, GalleryPrediction, GalleryTask};

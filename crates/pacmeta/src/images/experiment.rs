@@ -6,72 +6,27 @@ use std::sync::Arc;
 use pacmeta_tensor::{Key, Parameters};
 use serde_json::json;
 
-use super::evaluation::{Stop, TaskPrediction, TestTasks};
+use super::evaluation::{TaskPrediction, TestTasks};
 use super::model::ImageModel;
 use super::scores::ImageScores;
-use super::trainer::{ImageTerms, ImageTrainer};
-use crate::config::ImageConfig;
+use super::trainer::ImageTrainer;
+use crate::classification::run::{self, Trainable};
+use crate::classification::{Observer, Outcome, Stop, Validation};
 use crate::config::images::ImageDataConfig;
+use crate::config::{ClassificationTrainingConfig, ImageConfig};
 use crate::environments::images::{
     ClassId, Episode, ImageOptions, ImageSet, OpenedImages, PictureShape, Progress, RootPictures,
     SplitChoice, SplitRecipe, Splits, Storage, StrokeOptions, open_images, strokes,
 };
 use crate::error::{Error, Result};
-use crate::training::files::{read_bounded, write_atomically};
-use crate::training::metrics::{MetricsWriter, read_metrics};
-use crate::training::run_directory::{DATA, RunDirectory, Start};
-use crate::training::tensorboard::EventWriter;
+use crate::training::checkpoint::Checkpoint;
+use crate::training::files::write_atomically;
 
 /// The classes of each part, as a file of the run.
 const SPLIT: &str = "split.csv";
 
 /// Classes and pictures of each in a generated set.
 const STROKES: [usize; 2] = [100, 60];
-
-/// Watches a run, and may stop it.
-pub trait ImageObserver: Send + Sync {
-    /// Something that the user should know.
-    fn warning(&mut self, message: &str);
-
-    /// The loop begins after `done` of `total` iterations.
-    fn begin(&mut self, done: u64, total: u64);
-
-    /// An iteration is done.
-    fn iteration(&mut self, iteration: u64, total: u64, terms: &ImageTerms);
-
-    /// A validation is done.
-    fn validated(&mut self, iteration: u64, scores: &ImageScores);
-
-    /// The test tasks are being scored.
-    fn scoring(&mut self, tasks: usize);
-
-    /// Whether to stop now.
-    fn stop(&self) -> bool;
-}
-
-/// An observer that says nothing and never stops.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Quiet;
-
-impl ImageObserver for Quiet {
-    fn warning(&mut self, _: &str) {}
-    fn begin(&mut self, _: u64, _: u64) {}
-    fn iteration(&mut self, _: u64, _: u64, _: &ImageTerms) {}
-    fn validated(&mut self, _: u64, _: &ImageScores) {}
-    fn scoring(&mut self, _: usize) {}
-    fn stop(&self) -> bool {
-        false
-    }
-}
-
-/// What a run left.
-#[derive(Debug, Clone)]
-pub struct ImageOutcome {
-    /// The model.
-    pub model: ImageModel,
-    /// Iterations made by this call; 0 if the run was finished already.
-    pub iterations: u64,
-}
 
 /// The pictures of a configuration, ready to be learned from.
 pub struct ImageExperiment {
@@ -126,7 +81,7 @@ impl ImageExperiment {
         let experiment = Self { config, set, splits };
         ImageTrainer::new(&experiment.config, &experiment.set, &experiment.splits.train)?;
         experiment.test_tasks().check()?;
-        if experiment.config.training.validation_tasks > 0 {
+        if experiment.config.training.validations > 0 {
             experiment.validation_tasks().check()?;
         }
         Ok(experiment)
@@ -219,7 +174,7 @@ impl ImageExperiment {
     /// # Errors
     /// As [`Self::predictions`].
     pub fn validation_scores(&self, model: &ImageModel, stop: &Stop<'_>) -> Result<ImageScores> {
-        let tasks = self.config.training.validation_tasks;
+        let tasks = self.config.training.validations;
         Ok(ImageScores::of(&self.validation_tasks().predict(model, tasks, stop)?))
     }
 
@@ -239,87 +194,26 @@ impl ImageExperiment {
     ///
     /// # Errors
     /// When the folder holds something else, an iteration fails, or the observer stops (after a checkpoint).
-    pub fn train_in(&self, out: impl AsRef<Path>, observer: &mut dyn ImageObserver) -> Result<ImageOutcome> {
-        self.train_holding(out.as_ref(), observer).map(|(outcome, _)| outcome)
-    }
-
-    /// The same, with the folder still held.
-    pub(super) fn train_holding(
+    pub fn train_in(
         &self,
-        out: &Path,
-        observer: &mut dyn ImageObserver,
-    ) -> Result<(ImageOutcome, RunDirectory)> {
-        let training = &self.config.training;
-        let accept = |folder: &Path| self.refuse_other_pictures(folder);
-        let (directory, resume) = RunDirectory::create_or_resume_if(out, &self.config.to_toml(), accept)?;
-        resume.warnings.iter().for_each(|warning| observer.warning(warning));
-        write_atomically(directory.path().join(DATA), self.mark().as_bytes())?;
-        write_atomically(directory.path().join(SPLIT), self.splits.to_csv(&self.set).as_bytes())?;
-        let mut trainer = ImageTrainer::new(&self.config, &self.set, &self.splits.train)?;
-        match &resume.start {
-            Start::Fresh => {}
-            Start::Continue(state) => trainer.restore(state)?,
-            Start::Finished(_) => {
-                let model = ImageModel::read(directory.path())?;
-                return Ok((ImageOutcome { model, iterations: 0 }, directory));
-            }
-        }
-        let first = trainer.iteration();
-        let mut metrics = directory.metrics(&resume.start)?;
-        let mut events = directory.events(&resume.start)?;
-        observer.begin(first, training.iterations);
-        if self.validates(first) && !is_validated(&directory.metrics_path(), first)? {
-            self.validate(&trainer, &mut metrics, &mut events, observer)?;
-        }
-        while trainer.iteration() < training.iterations {
-            if observer.stop() {
-                directory.save_state(&trainer.state(), &metrics)?;
-                return Err(Error::Interrupted { iteration: trainer.iteration() });
-            }
-            let terms = trainer.step()?;
-            let iteration = trainer.iteration();
-            observer.iteration(iteration, training.iterations, &terms);
-            let last = iteration == training.iterations;
-            if iteration.is_multiple_of(training.log_every) || last {
-                let mean = trainer.take_window();
-                metrics.append(iteration, &mean.named())?;
-                events.scalars(iteration, &mean.named())?;
-            }
-            // Before a validation, which takes a while: an interrupted one is done again from here.
-            if iteration.is_multiple_of(training.checkpoint_every) || self.validates(iteration) || last {
-                directory.save_state(&trainer.state(), &metrics)?;
-            }
-            if self.validates(iteration) {
-                self.validate(&trainer, &mut metrics, &mut events, observer)?;
-            }
-        }
-        let model = self.model(trainer.parameters().clone());
-        directory.write_prior(&model.to_checkpoint(), training.iterations)?;
-        Ok((ImageOutcome { model, iterations: training.iterations - first }, directory))
+        out: impl AsRef<Path>,
+        observer: &mut dyn Observer,
+    ) -> Result<Outcome<ImageModel>> {
+        run::train_in(self, out.as_ref(), observer).map(|(outcome, _)| outcome)
+    }
+}
+
+impl Trainable for ImageExperiment {
+    type Model = ImageModel;
+    type Learner<'a> = ImageTrainer<'a>;
+    const OTHER_DATA: &'static str = "the run began with other pictures, or another split of their classes; restore them, or choose another --out";
+
+    fn training(&self) -> &ClassificationTrainingConfig {
+        &self.config.training
     }
 
-    /// Whether validation tasks are scored after this iteration.
-    fn validates(&self, iteration: u64) -> bool {
-        let training = &self.config.training;
-        let due = iteration.is_multiple_of(training.validate_every) || iteration == training.iterations;
-        training.validation_tasks > 0 && iteration > 0 && due
-    }
-
-    fn validate(
-        &self,
-        trainer: &ImageTrainer<'_>,
-        metrics: &mut MetricsWriter,
-        events: &mut EventWriter,
-        observer: &mut dyn ImageObserver,
-    ) -> Result<()> {
-        let model = self.model(trainer.parameters().clone());
-        let watching: &dyn ImageObserver = &*observer;
-        let scores = self.validation_scores(&model, &|| watching.stop())?;
-        let named = validation_metrics(&scores);
-        metrics.append(trainer.iteration(), &named)?;
-        events.scalars(trainer.iteration(), &named)?;
-        observer.validated(trainer.iteration(), &scores);
-        Ok(())
+    fn to_toml(&self) -> String {
+        self.config.to_toml()
     }
 
     /// A checksum of the parts, and of the names and pixels of all pictures.
@@ -331,36 +225,38 @@ impl ImageExperiment {
         format!("{:08x}\n", crc32c::crc32c_append(checksum, &self.set.checksum().to_le_bytes()))
     }
 
-    /// A run continues on the pictures it began with.
-    fn refuse_other_pictures(&self, out: &Path) -> Result<()> {
-        let stored = out.join(DATA);
-        if !RunDirectory::began(out)
-            || !stored.exists()
-            || read_bounded(&stored, 1 << 10)? == self.mark().as_bytes()
-        {
-            return Ok(());
-        }
-        Err(Error::input(
-            out.display(),
-            "the run began with other pictures, or another split of their classes; restore them, or choose another --out",
-        ))
+    fn write_files(&self, folder: &Path) -> Result<()> {
+        write_atomically(folder.join(SPLIT), self.splits.to_csv(&self.set).as_bytes())
     }
-}
 
-/// Whether the metrics hold a validation of this iteration.
-fn is_validated(metrics: &Path, iteration: u64) -> Result<bool> {
-    let lines = read_metrics(metrics)?;
-    Ok(lines.iter().rev().any(|line| line.iteration == iteration && line.get(VALIDATION).is_some()))
-}
+    fn learner(&self) -> Result<ImageTrainer<'_>> {
+        ImageTrainer::new(&self.config, &self.set, &self.splits.train)
+    }
 
-/// The metric by which a line of validation is known.
-const VALIDATION: &str = "validation_accuracy";
+    fn read_model(&self, folder: &Path) -> Result<ImageModel> {
+        ImageModel::read(folder)
+    }
 
-/// The names of a validation's scores in the metrics.
-fn validation_metrics(scores: &ImageScores) -> [(&'static str, f64); 3] {
-    [
-        (VALIDATION, scores.accuracy),
-        ("validation_standard_error", scores.accuracy_standard_error.unwrap_or(f64::NAN)),
-        ("validation_log_likelihood", scores.log_likelihood),
-    ]
+    fn model(&self, parameters: Parameters<f64>) -> ImageModel {
+        Self::model(self, parameters)
+    }
+
+    fn checkpoint(model: &ImageModel) -> Checkpoint {
+        model.to_checkpoint()
+    }
+
+    /// Not at the start, where the network is random.
+    fn can_validate(&self, iteration: u64) -> bool {
+        iteration > 0
+    }
+
+    fn validate(&self, parameters: &Parameters<f64>, stop: &Stop<'_>) -> Result<Validation> {
+        let model = Self::model(self, parameters.clone());
+        let scores = self.validation_scores(&model, stop)?;
+        Ok(Validation {
+            accuracy: scores.accuracy,
+            standard_error: scores.accuracy_standard_error,
+            log_likelihood: scores.log_likelihood,
+        })
+    }
 }

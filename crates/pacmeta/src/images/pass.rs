@@ -48,6 +48,11 @@ impl TaskRoom {
             network_gradient: Vec::new(),
         }
     }
+
+    /// The gradient of the last task: of the body, then of the head.
+    pub(super) fn gradient(&self) -> impl Iterator<Item = &f32> {
+        self.body_gradient.iter().chain(&self.head_gradient.head)
+    }
 }
 
 /// What the passes of all tasks share.

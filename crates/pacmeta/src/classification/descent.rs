@@ -1,0 +1,264 @@
+//! The outer descent of classification: the mean gradient of a batch of tasks, and the step.
+//!
+//! ```text
+//! minimise over p:  mean over the batch of the method's objective  +  (xi / sigma0^2) |p - p_0|^2 / 2
+//! ```
+//!
+//! Parameters are kept in f64 and rounded to f32 for the passes. What an iteration draws depends on the seed and its number only, and
+//! gradients are added in the order of the batch, so that a run continued from a checkpoint, or on another number of threads, is the
+//! same run.
+
+use pacmeta_tensor::{Key, Parameters};
+
+use crate::config::ClassificationTrainingConfig;
+use crate::error::{Error, Result};
+use crate::methods::heads::HeadTerms;
+use crate::training::checkpoint::TrainingState;
+use crate::training::optimiser::Optimiser;
+
+/// What one iteration saw, or its mean over several.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Terms {
+    /// The method's objective plus the hyper-prior term.
+    pub total: f64,
+    /// The loss of what adapted, the head or more of the network, on the judged examples.
+    pub risk: f64,
+    /// Its loss on S'.
+    pub subset_risk: f64,
+    /// The part of the examples outside S' that it classifies rightly; of all examples where it adapts to all of them or to none
+    /// (PACOH, Reptile, multi-task).
+    pub accuracy: f64,
+    /// The norm of the gradient, before it is cut.
+    pub gradient_norm: f64,
+}
+
+impl Terms {
+    /// Names and values, for metrics.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("total", self.total),
+            ("risk", self.risk),
+            ("subset_risk", self.subset_risk),
+            ("accuracy", self.accuracy),
+            ("gradient_norm", self.gradient_norm),
+        ]
+    }
+}
+
+/// Where the hyper-prior pulls the parameters to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Centre {
+    /// 0.
+    Zero,
+    /// Where they start: those of a pretrained network.
+    Start,
+}
+
+/// How parameters are moved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DescentSettings {
+    /// The learning rate of Adam.
+    pub(crate) rate: f64,
+    /// The norm that a longer gradient is cut to; 0 cuts nothing.
+    pub(crate) clip: f64,
+    /// xi / sigma0^2.
+    pub(crate) hyper_prior: f64,
+    pub(crate) centre: Centre,
+    /// Tasks in a batch.
+    pub(crate) batch: usize,
+    /// The seed of everything random.
+    pub(crate) seed: u64,
+}
+
+impl DescentSettings {
+    pub(crate) fn of(training: &ClassificationTrainingConfig, centre: Centre, seed: u64) -> Self {
+        let ClassificationTrainingConfig { rate, clip, hyper_prior, batch, .. } = *training;
+        Self { rate, clip, hyper_prior, centre, batch, seed }
+    }
+}
+
+/// The parameters of a network while they are learned.
+pub struct Descent {
+    settings: DescentSettings,
+    parameters: Parameters<f64>,
+    /// The centre of the hyper-prior, where that is not 0.
+    centre: Vec<f64>,
+    /// The parameters in the precision of the passes.
+    pub(crate) single: Vec<f32>,
+    /// The mean gradient of the batch.
+    pub(crate) gradient: Vec<f64>,
+    optimiser: Optimiser,
+    iteration: u64,
+    /// Sums since the last [`Descent::take_window`], and their number.
+    window: [f64; 6],
+}
+
+impl Descent {
+    pub(crate) fn new(parameters: Parameters<f64>, settings: DescentSettings) -> Self {
+        let size = parameters.values().len();
+        Self {
+            centre: match settings.centre {
+                Centre::Start if settings.hyper_prior > 0.0 => parameters.values().to_vec(),
+                _ => Vec::new(),
+            },
+            single: vec![0.0; size],
+            gradient: vec![0.0; size],
+            optimiser: Optimiser::new(size, settings.rate, 0.0),
+            parameters,
+            settings,
+            iteration: 0,
+            window: [0.0; 6],
+        }
+    }
+
+    /// Iterations made.
+    pub fn iteration(&self) -> u64 {
+        self.iteration
+    }
+
+    /// The current parameters.
+    pub fn parameters(&self) -> &Parameters<f64> {
+        &self.parameters
+    }
+
+    /// The gradient of the last iteration.
+    pub fn gradient(&self) -> &[f64] {
+        &self.gradient
+    }
+
+    /// The bytes of parameters, gradient, the optimiser's two moments, and their copies in f32.
+    pub(crate) fn bytes(&self) -> usize {
+        self.single.len() * (4 * size_of::<f64>() + size_of::<f32>()) + self.centre.len() * size_of::<f64>()
+    }
+
+    /// The key of everything random about a task of the coming iteration's batch.
+    pub(crate) fn task_key(&self, task: usize) -> Key {
+        self.task_key_at(self.iteration, task)
+    }
+
+    /// The same for any iteration, counted from 0.
+    pub(crate) fn task_key_at(&self, iteration: u64, task: usize) -> Key {
+        Key::new(self.settings.seed).named("training").index(iteration).index(task as u64)
+    }
+
+    /// Begins an iteration: rounded parameters, and a gradient that is the hyper-prior's. Also its term.
+    pub(crate) fn begin(&mut self) -> f64 {
+        round_into(self.parameters.values(), &mut self.single);
+        let weight = self.settings.hyper_prior;
+        if weight == 0.0 {
+            self.gradient.fill(0.0);
+            return 0.0;
+        }
+        let centres = self.centre.iter().chain(std::iter::repeat(&0.0));
+        let mut squares = 0.0;
+        for ((gradient, value), centre) in self.gradient.iter_mut().zip(self.parameters.values()).zip(centres)
+        {
+            let away = value - centre;
+            *gradient = weight * away;
+            squares += away * away;
+        }
+        0.5 * weight * squares
+    }
+
+    /// Ends an iteration, all of whose tasks' gradients were added ([`add_share`]): the mean of their terms, and the step.
+    ///
+    /// # Errors
+    /// When a task failed or a number is not finite; the parameters are then those before the iteration.
+    pub(crate) fn finish(&mut self, hyper_prior: f64, tasks: Vec<Result<HeadTerms>>) -> Result<Terms> {
+        let terms = self.mean(hyper_prior, tasks)?;
+        let longest = self.settings.clip;
+        if longest > 0.0 && terms.gradient_norm > longest {
+            let factor = longest / terms.gradient_norm;
+            self.gradient.iter_mut().for_each(|value| *value *= factor);
+        }
+        self.optimiser.step(self.parameters.values_mut(), &self.gradient);
+        self.iteration += 1;
+        for (sum, (_, value)) in self.window.iter_mut().zip(terms.named()) {
+            *sum += value;
+        }
+        self.window[5] += 1.0;
+        Ok(terms)
+    }
+
+    fn mean(&self, hyper_prior: f64, tasks: Vec<Result<HeadTerms>>) -> Result<Terms> {
+        let iteration = self.iteration + 1;
+        let share = self.share();
+        let mut mean = Terms::default();
+        for (task, terms) in tasks.into_iter().enumerate() {
+            let terms =
+                terms.map_err(|error| Error::TaskFailed { iteration, task, reason: Box::new(error) })?;
+            if !terms.objective.is_finite() {
+                return Err(self.diverged(format!("the loss of task {task} of the batch")));
+            }
+            mean.total += share * terms.objective;
+            mean.risk += share * terms.risk;
+            mean.subset_risk += share * terms.subset_risk;
+            mean.accuracy += share * terms.accuracy;
+        }
+        mean.total += hyper_prior;
+        mean.gradient_norm = self.gradient.iter().map(|value| value * value).sum::<f64>().sqrt();
+        match mean.gradient_norm.is_finite() {
+            true => Ok(mean),
+            false => Err(self.diverged("the gradient".to_owned())),
+        }
+    }
+
+    /// The error of an iteration one of whose quantities is not finite.
+    pub(crate) fn diverged(&self, quantity: String) -> Error {
+        Error::Diverged { iteration: self.iteration + 1, quantity }
+    }
+
+    /// The share of a task in the mean over the batch.
+    pub(crate) fn share(&self) -> f64 {
+        1.0 / self.settings.batch as f64
+    }
+
+    /// The mean terms since the last call.
+    pub fn take_window(&mut self) -> Terms {
+        let [total, risk, subset_risk, accuracy, gradient_norm, count] = std::mem::take(&mut self.window);
+        let mean = |sum: f64| sum / count.max(1.0);
+        Terms {
+            total: mean(total),
+            risk: mean(risk),
+            subset_risk: mean(subset_risk),
+            accuracy: mean(accuracy),
+            gradient_norm: mean(gradient_norm),
+        }
+    }
+
+    /// The state to be stored.
+    pub fn state(&self) -> TrainingState {
+        TrainingState::of_loop(self.iteration, &self.parameters, &self.optimiser, &self.window)
+    }
+
+    /// Continues from a stored state.
+    ///
+    /// # Errors
+    /// When the state is that of another network.
+    pub fn restore(&mut self, state: &TrainingState) -> Result<()> {
+        state.restore_loop(&mut self.parameters, &mut self.optimiser, &mut self.window)?;
+        self.iteration = state.iteration;
+        Ok(())
+    }
+}
+
+/// Adds a task's share of the mean gradient.
+pub(crate) fn add_share<'a>(gradient: &mut [f64], share: f64, of_task: impl IntoIterator<Item = &'a f32>) {
+    for (sum, value) in gradient.iter_mut().zip(of_task) {
+        *sum += share * f64::from(*value);
+    }
+}
+
+/// Parameters in the precision of the passes.
+pub(crate) fn rounded(parameters: &Parameters<f64>) -> Vec<f32> {
+    let mut single = vec![0.0; parameters.values().len()];
+    round_into(parameters.values(), &mut single);
+    single
+}
+
+/// The same into room that is there.
+pub(crate) fn round_into(parameters: &[f64], single: &mut [f32]) {
+    for (single, value) in single.iter_mut().zip(parameters) {
+        *single = *value as f32;
+    }
+}

@@ -1,0 +1,104 @@
+//! An iteration of image classification: draw episodes, average their gradients, step ([`Descent`]).
+
+use pacmeta_tensor::Key;
+use pacmeta_tensor::conv::ConvBody;
+use rayon::prelude::*;
+
+use super::pass::{AdaptingMethod, Network, TaskRoom};
+use crate::classification::descent::{Centre, DescentSettings, add_share};
+use crate::classification::{Descent, Learner, Terms};
+use crate::config::ImageConfig;
+use crate::config::images::HeadStart;
+use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
+use crate::error::Result;
+
+/// From so many pictures on a task alone keeps all threads busy: tasks then run one after another, in one room.
+const LARGE_TASK: usize = 40;
+
+/// A training run in memory.
+pub struct ImageTrainer<'a> {
+    config: &'a ImageConfig,
+    set: &'a ImageSet,
+    classes: &'a [ClassId],
+    sampler: EpisodeSampler,
+    body: ConvBody,
+    method: AdaptingMethod,
+    descent: Descent,
+    rooms: Vec<TaskRoom>,
+}
+
+impl<'a> ImageTrainer<'a> {
+    /// A run from fresh parameters on the pictures of the given classes.
+    ///
+    /// # Errors
+    /// When there are too few classes or pictures for a task.
+    pub fn new(config: &'a ImageConfig, set: &'a ImageSet, classes: &'a [ClassId]) -> Result<Self> {
+        let spec = config.spec();
+        let body = spec.body()?;
+        let sampler = EpisodeSampler { way: config.data.way, shots: config.data.shots };
+        sampler.check(set, classes, "training")?;
+        let mut parameters = spec.initialise(Key::new(config.seed).named("initialisation"))?;
+        if config.prior.head == HeadStart::Zero {
+            parameters.values_mut()[body.layout().len()..].fill(0.0);
+        }
+        let examples = config.data.way * config.data.shots;
+        let rooms = if examples < LARGE_TASK { config.training.batch } else { 1 };
+        let settings = DescentSettings::of(&config.training, Centre::Zero, config.seed);
+        Ok(Self {
+            set,
+            classes,
+            sampler,
+            method: AdaptingMethod::build(&config.method.settings(), config.method.adapts)?,
+            descent: Descent::new(parameters, settings),
+            rooms: (0..rooms).map(|_| TaskRoom::new(&body)).collect(),
+            body,
+            config,
+        })
+    }
+
+    /// A task of an iteration's batch; iterations count from 0.
+    pub fn episode(&self, iteration: u64, task: usize) -> Episode {
+        let key = self.descent.task_key_at(iteration, task);
+        self.sampler.draw(self.set, self.classes, key.named("episode"))
+    }
+}
+
+impl Learner for ImageTrainer<'_> {
+    fn descent(&self) -> &Descent {
+        &self.descent
+    }
+
+    fn descent_mut(&mut self) -> &mut Descent {
+        &mut self.descent
+    }
+
+    fn step(&mut self) -> Result<Terms> {
+        let hyper_prior = self.descent.begin();
+        let descent = &mut self.descent;
+        let (way, batch, share) = (self.config.data.way, self.config.training.batch, descent.share());
+        let network = Network { body: &self.body, parameters: &descent.single, classes: way };
+        let (method, set, classes, sampler) = (&self.method, self.set, self.classes, &self.sampler);
+        let subset = way * self.config.data.support;
+        let keys: Vec<Key> = (0..batch).map(|task| descent.task_key(task)).collect();
+        let pass = |task: usize, room: &mut TaskRoom| {
+            let episode = sampler.draw(set, classes, keys[task].named("episode"));
+            network.gradient(method, set, &episode, subset, keys[task].named("method"), room)
+        };
+        let gradient = &mut descent.gradient;
+        let mut terms = Vec::with_capacity(batch);
+        if self.rooms.len() < batch {
+            for task in 0..batch {
+                terms.push(pass(task, &mut self.rooms[0]));
+                add_share(gradient, share, self.rooms[0].gradient());
+            }
+        } else {
+            let rooms = self.rooms.par_iter_mut().with_max_len(1).enumerate();
+            terms = rooms.map(|(task, room)| pass(task, room)).collect();
+            self.rooms.iter().for_each(|room| add_share(gradient, share, room.gradient()));
+        }
+        if self.config.prior.head == HeadStart::Zero {
+            gradient[self.body.layout().len()..].fill(0.0);
+        }
+        self.descent.finish(hyper_prior, terms)
+    }
+}
