@@ -216,30 +216,68 @@ fn dropout_is_a_function_of_its_key() {
     }
 }
 
+/// Sizes whose products are shared between threads, the second one with sums long enough to be cut.
 #[test]
 fn one_and_two_threads_give_the_same_bits() {
     let mut generator = Key::new(8).generator();
-    let shape = EncoderShape {
-        vocabulary: 50,
-        hidden: 64,
-        heads: 4,
-        intermediate: 160,
-        ..small(Activation::Gelu, Pooling::Pooler)
-    };
-    let parameters: Vec<f32> = draw(&shape, &mut generator);
-    let batch = Batch::new(&shape, &mut generator, &[40, 7, 33, 40, 21, 40, 40, 19, 40, 1, 40]);
-    let slopes: Vec<f32> = normals(&mut generator, 11 * shape.hidden);
-    for dropout in [None, Some(Dropout { rate: 0.1, key: Key::new(1) })] {
-        let with = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes))
+    for (hidden, intermediate, pooling) in [(64, 160, Pooling::Pooler), (96, 1100, Pooling::Mean)] {
+        let shape = EncoderShape {
+            vocabulary: 50,
+            hidden,
+            heads: 4,
+            intermediate,
+            ..small(Activation::Gelu, pooling)
         };
-        let one = with(1);
-        assert!(one.1.iter().all(|value| value.is_finite()));
-        for threads in [2, 3] {
-            assert!(with(threads) == one, "{threads} threads");
+        let parameters: Vec<f32> = draw(&shape, &mut generator);
+        let batch = Batch::new(&shape, &mut generator, &[40, 7, 33, 40, 21, 40, 40, 19, 40, 1, 40]);
+        let slopes: Vec<f32> = normals(&mut generator, 11 * shape.hidden);
+        for dropout in [None, Some(Dropout { rate: 0.1, key: Key::new(1) })] {
+            let with = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes))
+            };
+            let one = with(1);
+            assert!(one.1.iter().all(|value| value.is_finite()));
+            for threads in [2, 3] {
+                assert!(with(threads) == one, "{threads} threads, hidden {hidden}");
+            }
         }
     }
+}
+
+/// With features that are first states, the last layer is computed for these alone; with others, for all.
+#[test]
+fn first_states_are_those_among_all() {
+    let mut generator = Key::new(10).named("firsts").generator();
+    let all = small(Activation::Gelu, Pooling::Mean);
+    let firsts = EncoderShape { pooling: Pooling::First, ..all };
+    let parameters: Vec<f64> = draw(&all, &mut generator);
+    let batch = Batch::new(&all, &mut generator, &[5, 1, 37, 9]);
+    let (hidden, top) = (all.hidden, all.layers);
+    let mut at_states = vec![0.0; batch.ids.len() * hidden];
+    for &start in &batch.starts[..4] {
+        at_states[start * hidden..][..hidden].copy_from_slice(&normals::<f64>(&mut generator, hidden));
+    }
+    let pass = |shape: &EncoderShape| {
+        let lower = &parameters[..shape.boundary(top)];
+        let (mut room, mut lean) = (EncoderRoom::new(), EncoderRoom::new());
+        let tokens = batch.tokens();
+        let states =
+            lower_forward(shape, top, lower, tokens, Keep::ForBackward, None, &mut room).unwrap().to_vec();
+        let predicted = lower_forward(shape, top, lower, tokens, Keep::Nothing, None, &mut lean).unwrap();
+        assert!(states == predicted, "{:?}", shape.pooling);
+        let mut gradient = vec![f64::NAN; lower.len()];
+        lower_backward(shape, top, lower, tokens, &at_states, &mut room, &mut gradient).unwrap();
+        (states, gradient)
+    };
+    let ((states, gradient), (expected, expected_gradient)) = (pass(&firsts), pass(&all));
+    for (row, (state, expected)) in states.chunks(hidden).zip(expected.chunks(hidden)).enumerate() {
+        match batch.starts.contains(&row) {
+            true => assert_close("first state", state, expected, 1e-13),
+            false => assert!(state.iter().all(|&value| value == 0.0), "row {row}"),
+        }
+    }
+    assert_close("gradient", &gradient, &expected_gradient, 1e-11);
 }
 
 #[test]

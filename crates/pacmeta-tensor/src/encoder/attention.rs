@@ -22,12 +22,22 @@ use crate::element::Element;
 /// Partial sums of a sum along a row.
 const LANES: usize = 16;
 
+/// The tokens that attend; all are attended to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queries {
+    /// All of them.
+    All,
+    /// The first one of each sequence. Results, slopes at them and log-sums then have one row a sequence.
+    First,
+}
+
 /// What both directions of a layer's attention need.
 #[derive(Clone, Copy)]
 pub(super) struct Attention<'a, E> {
     pub(super) shape: &'a EncoderShape,
     /// Where sequences start and the last one ends, from 0.
     pub(super) starts: &'a [usize],
+    pub(super) queries: Queries,
     pub(super) mask: Option<Mask>,
     /// Room for each thread, at least [`scratch_len`] numbers.
     pub(super) scratch: &'a [Mutex<Vec<E>>],
@@ -39,7 +49,7 @@ pub(super) fn scratch_len(longest: usize) -> usize {
 }
 
 impl<E: Element> Attention<'_, E> {
-    /// context [tokens, hidden] and the log-sum-exp of every row [tokens, heads] from q, k, v side by side in `joint`.
+    /// context [queries, hidden] and the log-sum-exp of every row [queries, heads] from q, k, v side by side in `joint` [tokens, 3 hidden].
     pub(super) fn forward(&self, joint: &[E], context: &mut [E], log_sums: &mut [E]) {
         self.forward_range(0, self.starts.len() - 1, joint, context, log_sums);
     }
@@ -51,13 +61,27 @@ impl<E: Element> Attention<'_, E> {
         }
         let middle = first.midpoint(last);
         let tokens = self.starts[middle] - self.starts[first];
+        let queries = self.query_rows(first, middle);
         let (left, right) = joint.split_at(tokens * 3 * self.shape.hidden);
-        let (left_context, right_context) = context.split_at_mut(tokens * self.shape.hidden);
-        let (left_sums, right_sums) = log_sums.split_at_mut(tokens * self.shape.heads);
+        let (left_context, right_context) = context.split_at_mut(queries * self.shape.hidden);
+        let (left_sums, right_sums) = log_sums.split_at_mut(queries * self.shape.heads);
         rayon::join(
             || self.forward_range(first, middle, left, left_context, left_sums),
             || self.forward_range(middle, last, right, right_context, right_sums),
         );
+    }
+
+    /// Tokens that attend in some of the sequences.
+    fn query_rows(&self, first: usize, last: usize) -> usize {
+        match self.queries {
+            Queries::All => self.starts[last] - self.starts[first],
+            Queries::First => last - first,
+        }
+    }
+
+    /// Tokens of a sequence, and how many of them attend.
+    fn sizes(&self, sequence: usize) -> (usize, usize) {
+        (self.starts[sequence + 1] - self.starts[sequence], self.query_rows(sequence, sequence + 1))
     }
 
     /// Runs on the room of this thread; nobody else waits for it, since nothing below asks for another thread.
@@ -77,17 +101,17 @@ impl<E: Element> Attention<'_, E> {
         scratch: &mut [E],
     ) {
         let (hidden, heads, size) = (self.shape.hidden, self.shape.heads, self.shape.head_size());
-        let length = context.len() / hidden;
-        let scores = &mut scratch[..length * length];
+        let (length, queries) = self.sizes(sequence);
+        let scores = &mut scratch[..queries * length];
         for head in 0..heads {
-            self.scores(joint, head, length, scores);
+            self.scores(joint, head, (queries, length), scores);
             softmax(scores, length, &mut log_sums[head..], heads);
             if let Some(mask) = self.mask {
                 mask.row(sequence).row(head).apply(scores);
             }
             multiply(
                 Threads::One,
-                [length, size, length],
+                [queries, size, length],
                 (&mut context[head * size..], hidden),
                 View::rows(scores, length),
                 View::rows(&joint[2 * hidden + head * size..], 3 * hidden),
@@ -101,11 +125,11 @@ impl<E: Element> Attention<'_, E> {
         E::ONE / E::from_f64(self.shape.head_size() as f64).sqrt()
     }
 
-    fn scores(&self, joint: &[E], head: usize, length: usize, scores: &mut [E]) {
+    fn scores(&self, joint: &[E], head: usize, (queries, length): (usize, usize), scores: &mut [E]) {
         let (hidden, size) = (self.shape.hidden, self.shape.head_size());
         multiply(
             Threads::One,
-            [length, length, size],
+            [queries, length, size],
             (scores, length),
             View::rows(&joint[head * size..], 3 * hidden),
             View::rows(&joint[hidden + head * size..], 3 * hidden).transposed(),
@@ -114,7 +138,7 @@ impl<E: Element> Attention<'_, E> {
         );
     }
 
-    /// Slopes at q, k, v side by side from those at the context.
+    /// Slopes at q, k, v side by side from those at the context; those at q are 0 for tokens that do not attend.
     pub(super) fn backward(&self, joint: &[E], log_sums: &[E], slopes: &[E], joint_slopes: &mut [E]) {
         self.backward_range(0, self.starts.len() - 1, joint, log_sums, slopes, joint_slopes);
     }
@@ -137,8 +161,9 @@ impl<E: Element> Attention<'_, E> {
         let tokens = self.starts[middle] - self.starts[first];
         let hidden = self.shape.hidden;
         let (left, right) = joint.split_at(tokens * 3 * hidden);
-        let (left_sums, right_sums) = log_sums.split_at(tokens * self.shape.heads);
-        let (left_slopes, right_slopes) = slopes.split_at(tokens * hidden);
+        let queries = self.query_rows(first, middle);
+        let (left_sums, right_sums) = log_sums.split_at(queries * self.shape.heads);
+        let (left_slopes, right_slopes) = slopes.split_at(queries * hidden);
         let (left_out, right_out) = joint_slopes.split_at_mut(tokens * 3 * hidden);
         rayon::join(
             || self.backward_range(first, middle, left, left_sums, left_slopes, left_out),
@@ -156,8 +181,11 @@ impl<E: Element> Attention<'_, E> {
         scratch: &mut [E],
     ) {
         let (hidden, heads, size) = (self.shape.hidden, self.shape.heads, self.shape.head_size());
-        let length = slopes.len() / hidden;
-        let square = length * length;
+        let (length, queries) = self.sizes(sequence);
+        for row in joint_slopes.chunks_exact_mut(3 * hidden).skip(queries) {
+            row[..hidden].fill(E::ZERO);
+        }
+        let square = queries * length;
         let (probabilities, rest) = scratch.split_at_mut(square);
         let (score_slopes, rest) = rest.split_at_mut(square);
         let factors = &mut rest[..square];
@@ -166,12 +194,12 @@ impl<E: Element> Attention<'_, E> {
             View::rows(&values[kind * hidden + head * size..], 3 * hidden)
         };
         for head in 0..heads {
-            self.scores(joint, head, length, probabilities);
+            self.scores(joint, head, (queries, length), probabilities);
             softmax_again(probabilities, length, &log_sums[head..], heads);
             let slopes = View::rows(&slopes[head * size..], hidden);
             multiply(
                 Threads::One,
-                [length, length, size],
+                [queries, length, size],
                 (score_slopes, length),
                 slopes,
                 part(joint, 2, head).transposed(),
@@ -194,7 +222,7 @@ impl<E: Element> Attention<'_, E> {
             };
             multiply(
                 Threads::One,
-                [length, size, length],
+                [length, size, queries],
                 (&mut joint_slopes[2 * hidden + head * size..], 3 * hidden),
                 View::rows(mixed, length).transposed(),
                 slopes,
@@ -204,7 +232,7 @@ impl<E: Element> Attention<'_, E> {
             softmax_backwards(score_slopes, probabilities, length);
             multiply(
                 Threads::One,
-                [length, size, length],
+                [queries, size, length],
                 (&mut joint_slopes[head * size..], 3 * hidden),
                 View::rows(score_slopes, length),
                 part(joint, 1, head),
@@ -213,7 +241,7 @@ impl<E: Element> Attention<'_, E> {
             );
             multiply(
                 Threads::One,
-                [length, size, length],
+                [length, size, queries],
                 (&mut joint_slopes[hidden + head * size..], 3 * hidden),
                 View::rows(score_slopes, length).transposed(),
                 part(joint, 0, head),

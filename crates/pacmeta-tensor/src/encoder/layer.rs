@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::EncoderShape;
-use super::attention::Attention;
+use super::attention::{Attention, Queries};
 use super::dropout::{Dropout, Site};
 use super::places::{Layer, LayerMut};
 use super::products::{Linear, Start, affine, pull_back, weight_gradient};
@@ -38,19 +38,19 @@ pub(super) struct Lean<'a, E> {
 }
 
 /// Where the activated numbers go.
-enum Activated<'a, E> {
+pub(super) enum Activated<'a, E> {
     InPlace,
     Into(&'a mut [E]),
 }
 
 impl<E: Element> Setting<'_, E> {
-    fn tokens(&self) -> usize {
+    pub(super) fn tokens(&self) -> usize {
         self.starts[self.starts.len() - 1]
     }
 
-    fn attention(&self) -> Attention<'_, E> {
+    pub(super) fn attention(&self, queries: Queries) -> Attention<'_, E> {
         let mask = Dropout::at(self.dropout, Site::Probabilities(self.layer));
-        Attention { shape: self.shape, starts: self.starts, mask, scratch: self.scratch }
+        Attention { shape: self.shape, starts: self.starts, queries, mask, scratch: self.scratch }
     }
 
     fn attention_norm(&self) -> Norm<'_, E> {
@@ -112,14 +112,19 @@ impl<E: Element> Setting<'_, E> {
         ];
         let hidden = self.shape.hidden;
         affine(states, hidden, &maps, joint);
-        self.attention().forward(joint, context, log_sums);
+        self.attention(Queries::All).forward(joint, context, log_sums);
+        self.attended(states, context, (norm, inverse));
+    }
+
+    /// The states between the halves, in place, from what attention mixed.
+    pub(super) fn attended(&self, states: &mut [E], context: &[E], (norm, inverse): (&mut [E], &mut [E])) {
         let output = Linear { weight: self.parameters.output_weight, bias: self.parameters.output_bias };
-        affine(context, hidden, &[output], norm);
+        affine(context, self.shape.hidden, &[output], norm);
         let mask = Dropout::at(self.dropout, Site::Attention(self.layer));
         residual_norm(norm, states, inverse, self.attention_norm(), mask);
     }
 
-    fn feed_half(
+    pub(super) fn feed_half(
         &self,
         states: &mut [E],
         up: &mut [E],
@@ -159,14 +164,16 @@ impl<E: Element> Setting<'_, E> {
         self.attention_backward(slopes, kept, input, room, gradient);
     }
 
-    fn feed_backward(
+    /// Slopes at the states behind the feed-forward part become those before it, in place.
+    pub(super) fn feed_backward(
         &self,
         slopes: &mut [E],
         kept: &Kept<E>,
         room: &mut BackwardRoom<'_, E>,
         gradient: &mut LayerMut<'_, E>,
     ) {
-        let (tokens, hidden, intermediate) = (self.tokens(), self.shape.hidden, self.shape.intermediate);
+        let (hidden, intermediate) = (self.shape.hidden, self.shape.intermediate);
+        let tokens = slopes.len() / hidden;
         let blocks = tokens.div_ceil(BLOCK);
         let activation = self.shape.activation;
         let mask = Dropout::at(self.dropout, Site::Feed(self.layer));
@@ -194,8 +201,9 @@ impl<E: Element> Setting<'_, E> {
         });
         total(partial, &mut [&mut *gradient.up_bias]);
         // the states between the halves
-        scaled(&kept.attention_norm[..tokens * hidden], room.input, self.attention_norm());
-        weight_gradient(tokens, (wide, intermediate), (room.input, hidden), gradient.up_weight);
+        let between = &mut room.input[..tokens * hidden];
+        scaled(&kept.attention_norm[..tokens * hidden], between, self.attention_norm());
+        weight_gradient(tokens, (wide, intermediate), (between, hidden), gradient.up_weight);
         pull_back(wide, &[self.parameters.up_weight], hidden, slopes, Start::Sum);
     }
 
@@ -208,30 +216,13 @@ impl<E: Element> Setting<'_, E> {
         gradient: &mut LayerMut<'_, E>,
     ) {
         let (tokens, hidden) = (self.tokens(), self.shape.hidden);
-        let blocks = tokens.div_ceil(BLOCK);
-        let mask = Dropout::at(self.dropout, Site::Attention(self.layer));
-        let normalised = (&kept.attention_norm[..tokens * hidden], &kept.attention_inverse[..tokens]);
-        let partial = &mut room.partial[..blocks * 3 * hidden];
-        let weight = self.parameters.attention_norm_weight;
-        residual_norm_backwards(slopes, normalised, weight, mask, room.branch, partial);
-        total(
-            partial,
-            &mut [
-                &mut *gradient.attention_norm_weight,
-                &mut *gradient.attention_norm_bias,
-                &mut *gradient.output_bias,
-            ],
-        );
-        let branch: &[E] = if mask.is_some() { room.branch } else { slopes };
-
         let (context_slopes, rest) = room.wide.split_at_mut(tokens * hidden);
         let joint_slopes = &mut rest[..tokens * 3 * hidden];
-        let context = &kept.context[..tokens * hidden];
-        weight_gradient(tokens, (branch, hidden), (context, hidden), gradient.output_weight);
-        pull_back(branch, &[self.parameters.output_weight], hidden, context_slopes, Start::Zero);
+        self.attended_backward(slopes, kept, (room.branch, room.partial), context_slopes, gradient);
         let log_sums = &kept.log_sums[..tokens * self.shape.heads];
         let joint = &kept.joint[..tokens * 3 * hidden];
-        self.attention().backward(joint, log_sums, context_slopes, joint_slopes);
+        self.attention(Queries::All).backward(joint, log_sums, context_slopes, joint_slopes);
+        let partial = &mut room.partial[..tokens.div_ceil(BLOCK) * 3 * hidden];
         block_sums(joint_slopes, 3 * hidden, partial);
         total(partial, &mut [&mut *gradient.query_bias, &mut *gradient.key_bias, &mut *gradient.value_bias]);
         input(room.input);
@@ -246,6 +237,36 @@ impl<E: Element> Setting<'_, E> {
         }
         let Layer { query_weight, key_weight, value_weight, .. } = self.parameters;
         pull_back(joint_slopes, &[query_weight, key_weight, value_weight], hidden, slopes, Start::Sum);
+    }
+
+    /// Back through [`Setting::attended`]: slopes at its result become those at the states, in place, and those at what attention mixed.
+    pub(super) fn attended_backward(
+        &self,
+        slopes: &mut [E],
+        kept: &Kept<E>,
+        (branch, partial): (&mut [E], &mut [E]),
+        context_slopes: &mut [E],
+        gradient: &mut LayerMut<'_, E>,
+    ) {
+        let hidden = self.shape.hidden;
+        let rows = slopes.len() / hidden;
+        let mask = Dropout::at(self.dropout, Site::Attention(self.layer));
+        let normalised = (&kept.attention_norm[..rows * hidden], &kept.attention_inverse[..rows]);
+        let partial = &mut partial[..rows.div_ceil(BLOCK) * 3 * hidden];
+        let weight = self.parameters.attention_norm_weight;
+        residual_norm_backwards(slopes, normalised, weight, mask, branch, partial);
+        total(
+            partial,
+            &mut [
+                &mut *gradient.attention_norm_weight,
+                &mut *gradient.attention_norm_bias,
+                &mut *gradient.output_bias,
+            ],
+        );
+        let branch: &[E] = if mask.is_some() { branch } else { slopes };
+        let context = &kept.context[..rows * hidden];
+        weight_gradient(rows, (branch, hidden), (context, hidden), gradient.output_weight);
+        pull_back(branch, &[self.parameters.output_weight], hidden, context_slopes, Start::Zero);
     }
 }
 

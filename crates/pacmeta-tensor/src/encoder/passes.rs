@@ -11,7 +11,8 @@ use super::{
 use crate::element::Element;
 use crate::error::Result;
 
-/// States behind layer `threshold` - 1, row-major [tokens, hidden], from the parameters before the boundary.
+/// States behind layer `threshold` - 1, row-major [tokens, hidden], from the parameters before the boundary. Behind the last layer, where the
+/// pooling looks at first states only and there is no dropout, the others are not computed: they are 0, and gradients at them do not count.
 ///
 /// # Errors
 /// When sizes, tokens or the rate of dropout do not fit.
@@ -190,7 +191,8 @@ fn run_layers<E: Element>(
     room: &mut EncoderRoom<E>,
 ) {
     let (tokens, hidden) = (pass.tokens, shape.hidden);
-    let EncoderRoom { states, wide, norm, inverse, log_sums, layers, starts, scratch, .. } = room;
+    let EncoderRoom { states, wide, norm, inverse, log_sums, layers, firsts, starts, scratch, .. } = room;
+    let firsts = &mut firsts[..(starts.len() - 1) * hidden];
     let states = &mut states[..tokens * hidden];
     for (place, parameters) in parameters.chunks_exact(shape.layer_len()).enumerate() {
         let setting = Setting {
@@ -201,7 +203,11 @@ fn run_layers<E: Element>(
             dropout: pass.dropout,
             scratch,
         };
+        let ends_in_firsts = setting.ends_in_firsts();
         match pass.keep {
+            Keep::ForBackward if ends_in_firsts => {
+                setting.forward_firsts(states, firsts, &mut layers[place], wide);
+            }
             Keep::ForBackward => setting.forward(states, &mut layers[place], wide),
             Keep::Nothing => {
                 let lean = Lean {
@@ -210,7 +216,10 @@ fn run_layers<E: Element>(
                     inverse: &mut inverse[..tokens],
                     log_sums: &mut log_sums[..tokens * shape.heads],
                 };
-                setting.forward_lean(states, lean);
+                match ends_in_firsts {
+                    true => setting.forward_lean_firsts(states, firsts, lean),
+                    false => setting.forward_lean(states, lean),
+                }
             }
         }
     }
@@ -232,7 +241,20 @@ fn run_layers_backwards<E: Element>(
     gradient: &mut [E],
 ) {
     let (tokens, hidden) = (pass.tokens, shape.hidden);
-    let EncoderRoom { states, wide, norm, layers, starts, scratch, slopes, branch, partial, .. } = room;
+    let EncoderRoom {
+        states,
+        wide,
+        norm,
+        layers,
+        starts,
+        scratch,
+        slopes,
+        branch,
+        partial,
+        first_slopes,
+        ..
+    } = room;
+    let first_slopes = &mut first_slopes[..(starts.len() - 1) * hidden];
     let slopes = &mut slopes[..tokens * hidden];
     let branch = if pass.dropout.is_some() { &mut branch[..tokens * hidden] } else { &mut branch[..0] };
     let mut room = BackwardRoom { wide, branch, partial, input: &mut states[..tokens * hidden] };
@@ -254,6 +276,10 @@ fn run_layers_backwards<E: Element>(
                 scaled(&norm[..out.len()], out, Norm::new(own.norm_weight, own.norm_bias, shape.epsilon));
             }
         };
-        setting.backward(slopes, &layers[place], input, &mut room, &mut LayerMut::new(shape, gradient));
+        let (kept, gradient) = (&layers[place], &mut LayerMut::new(shape, gradient));
+        match setting.ends_in_firsts() {
+            true => setting.backward_firsts(slopes, first_slopes, kept, input, &mut room, gradient),
+            false => setting.backward(slopes, kept, input, &mut room, gradient),
+        }
     }
 }

@@ -109,10 +109,19 @@ pub(super) struct Linear<'a, E> {
 
 /// Rows of `input` [rows, width] through maps of equal size, results beside each other: out [rows, maps * outputs].
 pub(super) fn affine<E: Element>(input: &[E], width: usize, maps: &[Linear<'_, E>], out: &mut [E]) {
+    let stride = maps.len() * maps[0].bias.len();
+    affine_into((input, width), maps, (out, stride));
+}
+
+/// The same with rows of `out` that are `stride` numbers apart.
+pub(super) fn affine_into<E: Element>(
+    (input, width): (&[E], usize),
+    maps: &[Linear<'_, E>],
+    (out, stride): (&mut [E], usize),
+) {
     let outputs = maps[0].bias.len();
-    let stride = maps.len() * outputs;
-    let rows = out.len() / stride;
-    out.par_chunks_exact_mut(stride).for_each(|row| {
+    let rows = input.len() / width;
+    out.par_chunks_mut(stride).for_each(|row| {
         for (part, map) in row.chunks_exact_mut(outputs).zip(maps) {
             part.copy_from_slice(map.bias);
         }
@@ -138,8 +147,19 @@ pub(super) fn pull_back<E: Element>(
     out: &mut [E],
     start: Start,
 ) {
+    let stride = weights.len() * weights[0].len() / width;
+    pull_back_from((slopes, stride), weights, width, out, start);
+}
+
+/// The same with rows of `slopes` that are `stride` numbers apart.
+pub(super) fn pull_back_from<E: Element>(
+    (slopes, stride): (&[E], usize),
+    weights: &[&[E]],
+    width: usize,
+    out: &mut [E],
+    start: Start,
+) {
     let outputs = weights[0].len() / width;
-    let stride = weights.len() * outputs;
     for (place, weight) in weights.iter().enumerate() {
         multiply(
             Threads::All,

@@ -60,11 +60,13 @@ pub struct EncoderRoom<E> {
     pub(super) inverse: Vec<E>,
     pub(super) log_sums: Vec<E>,
     pub(super) layers: Vec<Kept<E>>,
-    /// The first state of each sequence, for the pooler.
+    /// The first state of each sequence, for the last layer and the pooler.
     pub(super) firsts: Vec<E>,
     pub(super) features: Vec<E>,
     /// Slopes at the features, before the pooler's tanh.
     pub(super) feature_slopes: Vec<E>,
+    /// Slopes at first states behind the last layer.
+    pub(super) first_slopes: Vec<E>,
     pub(super) slopes: Vec<E>,
     /// Slopes behind dropout.
     pub(super) branch: Vec<E>,
@@ -91,6 +93,7 @@ impl<E: Element> EncoderRoom<E> {
             &self.firsts,
             &self.features,
             &self.feature_slopes,
+            &self.first_slopes,
             &self.slopes,
             &self.branch,
             &self.partial,
@@ -176,8 +179,8 @@ impl<E: Element> EncoderRoom<E> {
         }
         if pass.half == Half::Upper {
             grow(&mut self.features, sequences * hidden);
-            grow(&mut self.firsts, sequences * hidden);
         }
+        grow(&mut self.firsts, sequences * hidden);
         self.peak = self.peak.max(self.bytes());
     }
 
@@ -213,6 +216,7 @@ impl<E: Element> EncoderRoom<E> {
         let (tokens, hidden) = (pass.tokens, shape.hidden);
         let blocks = tokens.div_ceil(BLOCK);
         grow(&mut self.slopes, tokens * hidden);
+        grow(&mut self.first_slopes, (starts.len() - 1) * hidden);
         grow(&mut self.partial, blocks * shape.intermediate.max(3 * hidden));
         if pass.dropout.is_some() {
             grow(&mut self.branch, tokens * hidden);
