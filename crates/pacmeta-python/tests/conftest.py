@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# Else scikit-learn leaves out its checks of input by the array API. SciPy looks at it when it is first imported.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
 import numpy as np
 import pytest
 

@@ -42,7 +42,8 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
                     return Err(Error::ScoringInterrupted);
                 }
                 if !arguments.quiet {
-                    remark(&format!("{}, v = {threshold}, {steps} inner steps", contender.title()));
+                    let plural = if steps == 1 { "step" } else { "steps" };
+                    remark(&format!("{}, v = {threshold}, {steps} inner {plural}", contender.title()));
                 }
                 found.steps.push(measure(settings)?);
                 found.write(&out)?;

@@ -8,8 +8,10 @@ use toml::Table;
 use super::ImageConfig;
 #[cfg(feature = "text")]
 use super::TextConfig;
+use super::data::ENVIRONMENTS;
 use super::{Config, read_file, source};
-use crate::error::Result;
+use crate::environments::table::{did_you_mean, quoted};
+use crate::error::{Error, Result};
 
 /// What a configuration file asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,10 +41,11 @@ impl AnyConfig {
             #[cfg(feature = "text")]
             Some(TEXT) => TextConfig::from_table(&table).map(|config| Self::Text(Box::new(config))),
             #[cfg(not(all(feature = "images", feature = "text")))]
-            Some(feature @ (IMAGES | TEXT)) => Err(crate::error::Error::config(
+            Some(feature @ (IMAGES | TEXT)) => Err(Error::config(
                 "data.environment",
                 format!("this program was built without the feature `{feature}`; build it with that feature"),
             )),
+            Some(name) if !ENVIRONMENTS.contains(&name) => Err(unknown(name)),
             _ => Config::from_table(&table).map(|config| Self::Regression(Box::new(config))),
         }
     }
@@ -59,6 +62,14 @@ impl AnyConfig {
 /// The environments of pictures and of texts.
 const IMAGES: &str = "images";
 const TEXT: &str = "text";
+
+/// The error of a name that no environment has. It comes first: all other keys depend on the environment.
+fn unknown(name: &str) -> Error {
+    let names: Vec<&str> = ENVIRONMENTS.iter().copied().chain([IMAGES, TEXT]).collect();
+    let suggestion = did_you_mean(name, names.iter().copied());
+    let message = format!("expected one of {}, found {}{suggestion}", names.join(", "), quoted(name));
+    Error::config("data.environment", message)
+}
 
 /// What a configuration calls its environment.
 fn environment(table: &Table) -> Option<&str> {
@@ -109,5 +120,21 @@ impl TextConfig {
     /// As [`Config::read`].
     pub fn read(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Self> {
         read_file(path.as_ref(), overrides, Self::parse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_environment_is_named_before_all_else() {
+        let text = "[data]\nenvironment = \"image\"\npath = \"p\"\n[evaluation]\ntasks = 3\n";
+        let error = AnyConfig::parse("a.toml", text, &[]).unwrap_err().to_string();
+        for part in
+            ["data.environment", "sinusoid, cauchy, gp-draws, table, images, text", "did you mean `images`"]
+        {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

@@ -30,7 +30,8 @@ pub(super) const KEYS: &[&str] = &[
 ];
 const OF_TABLES: &[&str] = &["path", "task", "target", "features", "min_examples", "held_out"];
 const OF_SYNTHETIC: &[&str] = &["tasks", "examples", "target_tasks", "query"];
-const ENVIRONMENTS: &[&str] = &["sinusoid", "cauchy", "gp-draws", "table"];
+/// The environments of regression.
+pub(super) const ENVIRONMENTS: &[&str] = &["sinusoid", "cauchy", "gp-draws", "table"];
 
 /// The tasks of a run.
 ///

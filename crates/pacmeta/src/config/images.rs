@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use pacmeta_tensor::TensorError;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -14,7 +15,7 @@ use super::classification::{
 use super::classification_training::{ClassificationTrainingConfig, Kind};
 use super::section::{Domain, Entry, Section, integer, name_of, numbers};
 use crate::environments::images::Channels;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::priors::{ConvolutionSpec, Downsampling};
 
 const TRAINING: Kind = Kind::Images;
@@ -209,7 +210,13 @@ impl ImageConfig {
                            learn nothing; choose \"learned\"";
             return Err(prior.error("head", message));
         }
-        config.spec().layout().map_err(|error| prior.error("blocks", error.to_string()))?;
+        config.spec().layout().map_err(|error| {
+            let message = match error {
+                Error::Tensor(TensorError::Fused { reason, .. }) => reason,
+                other => other.to_string(),
+            };
+            prior.error("blocks", message)
+        })?;
         Ok(config)
     }
 

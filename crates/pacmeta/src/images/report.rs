@@ -54,6 +54,7 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
             data.support,
             match run.scores {
                 Some(_) => "It was then scored on classes it never saw.",
+                None if run.iterations() >= config.training.iterations => "It has not been scored.",
                 None => "The run is not finished.",
             }
         ),

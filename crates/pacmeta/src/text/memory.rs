@@ -4,6 +4,8 @@
 //! layer, and what MAML and BMAML keep of each inner step. It is meant to be within a few tenths of the truth; `docs/engine.md` has it beside
 //! measurements.
 
+use std::path::Path;
+
 use super::prior::TextPrior;
 use crate::config::{ClassificationMethodKind, TextConfig};
 use crate::error::{Error, Result};
@@ -109,9 +111,29 @@ fn check_against(config: &TextConfig, prior: &TextPrior, tokens: f64, free: f64)
     Err(Error::input("memory", message))
 }
 
-/// Free memory in bytes, where the system says so.
+/// Free memory in bytes, where the system says so: that of the machine, or what the limit of a job or container leaves.
 pub fn free_memory() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0)
+    let free = line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0;
+    Some(free.min(left_of_limit().unwrap_or(f64::INFINITY)))
+}
+
+/// What the memory limits of this process's control groups (version 2) leave, if there are any.
+fn left_of_limit() -> Option<f64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let read = |folder: &Path, name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let number = |folder: &Path, name: &str| read(folder, name)?.trim().parse::<f64>().ok();
+    let left = |folder: &Path| {
+        let limit = number(folder, "memory.max")?;
+        // Cached files make room when others need it.
+        let cached =
+            read(folder, "memory.stat")?.lines().find_map(|line| line.strip_prefix("file ")?.parse().ok());
+        Some(limit - number(folder, "memory.current")? + cached.unwrap_or(0.0))
+    };
+    let folders = root.join(own);
+    let folders = folders.ancestors().take_while(|folder| folder.starts_with(root));
+    folders.filter_map(left).min_by(f64::total_cmp).map(|left| left.max(0.0))
 }

@@ -43,6 +43,7 @@ pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
             match run.scores {
                 Some(_) =>
                     "It was then scored on tasks that it never saw, beside the same encoder without meta-learning.",
+                None if run.iterations() >= config.training.iterations => "It has not been scored.",
                 None => "The run is not finished.",
             }
         ),
