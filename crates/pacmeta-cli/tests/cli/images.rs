@@ -238,6 +238,27 @@ fn own_pictures_are_learned_from_and_new_ones_classified() {
     place.refused(&["adapt", "run", "--support", "labelled"], &["--query"]);
 }
 
+/// As docs/clusters.md says: a job a model, each in a folder of its own, brought together afterwards.
+#[test]
+fn models_of_a_study_are_trained_apart_and_brought_together() {
+    let place = Place::new();
+    let study = |methods: &str, out: &str| {
+        let sizes = ["--data", "synthetic", "--iterations", "2", "--tasks", "2"];
+        let rest = ["--methods", methods, "--out", out, "-q", "--json"];
+        place.json(&[&["reproduce", "mini-imagenet"], &sizes[..], &rest[..]].concat())
+    };
+    let apart = [study("fomaml", "a"), study("pacmaml", "b")];
+    let before = place.read("b/pacmaml-m10/prior.safetensors");
+    std::fs::rename(place.path("b/pacmaml-m10"), place.path("a/pacmaml-m10")).unwrap();
+    let together = study("fomaml,pacmaml", "a");
+    assert!(place.read("a/pacmaml-m10/prior.safetensors") == before, "it was trained again");
+    let models = together["models"].as_array().unwrap();
+    assert_eq!(models.len(), 2);
+    for (alone, model) in apart.iter().zip(models) {
+        assert_eq!(alone["models"][0], *model);
+    }
+}
+
 #[test]
 fn the_papers_study_runs_on_generated_characters_and_goes_on() {
     let place = Place::new();
