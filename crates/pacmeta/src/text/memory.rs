@@ -161,7 +161,21 @@ mod tests {
         (TextConfig::parse("memory.toml", &text, &[]).unwrap(), prior)
     }
 
-    /// Gigabytes by `pacmeta bench text --shape bert-base --examples 16 --support 8 --length 64`.
+    /// Method, v, inner steps, other keys, and gigabytes by `pacmeta bench text --shape bert-base --examples 16 --support 8 --length 64`.
+    const MEASURED: [(&str, usize, usize, &str, f64); 10] = [
+        ("maml", 6, 1, "", 8.57),
+        ("maml", 6, 4, "", 13.88),
+        ("maml", 9, 2, "", 7.63),
+        ("maml", 9, 16, "", 19.56),
+        ("maml", 11, 1, "", 5.44),
+        ("maml", 11, 16, "", 9.65),
+        ("maml", 12, 16, "", 4.77),
+        ("maml", 6, 1, RECOMPUTE, 9.42),
+        ("maml", 6, 2, RECOMPUTE, 10.10),
+        ("pacmaml", 6, 4, "", 6.31),
+    ];
+    const RECOMPUTE: &str = "way_back = \"recompute\"\n";
+
     #[test]
     fn estimates_are_near_measurements() {
         for (method, threshold, steps, more, measured) in MEASURED {
