@@ -29,7 +29,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--binary", type=Path, help="a pacmeta that is built already")
     arguments = parser.parse_args()
-    binary = arguments.binary
+    binary = arguments.binary and arguments.binary.resolve()
     if binary is None:
         subprocess.run(["cargo", "build", "--quiet", "--release"], cwd=ROOT, check=True)
         binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "pacmeta"

@@ -195,17 +195,22 @@ fn a_cut_changes_no_bit() {
 #[test]
 fn dropout_is_a_function_of_its_key() {
     let mut generator = Key::new(7).generator();
+    for pooling in POOLINGS {
+        let shape = small(Activation::Gelu, pooling);
+        let parameters: Vec<f64> = draw(&shape, &mut generator);
+        let batch = Batch::new(&shape, &mut generator, &[12, 5]);
+        let slopes: Vec<f64> = normals(&mut generator, 2 * shape.hidden);
+        let at = |rate: f64, seed: u64| {
+            let dropout = Some(Dropout { rate, key: Key::new(seed) });
+            run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes)
+        };
+        assert!(at(0.0, 1) == run(&shape, 1, &parameters, batch.tokens(), None, &slopes));
+        assert!(at(0.3, 1) == at(0.3, 1));
+        assert!(at(0.3, 1) != at(0.3, 2));
+    }
     let shape = small(Activation::Gelu, Pooling::Mean);
     let parameters: Vec<f64> = draw(&shape, &mut generator);
     let batch = Batch::new(&shape, &mut generator, &[12, 5]);
-    let slopes: Vec<f64> = normals(&mut generator, 2 * shape.hidden);
-    let at = |rate: f64, seed: u64| {
-        let dropout = Some(Dropout { rate, key: Key::new(seed) });
-        run(&shape, 1, &parameters, batch.tokens(), dropout, &slopes)
-    };
-    assert!(at(0.0, 1) == run(&shape, 1, &parameters, batch.tokens(), None, &slopes));
-    assert!(at(0.3, 1) == at(0.3, 1));
-    assert!(at(0.3, 1) != at(0.3, 2));
     for rate in [-0.1, 1.0, f64::NAN] {
         let dropout = Some(Dropout { rate, key: Key::new(1) });
         let (lower, _) = parameters.split_at(shape.boundary(1));

@@ -140,6 +140,7 @@ impl Config {
             let message = "pictures and texts are for `pacmeta train` and for studies of their own; this command is for regression";
             return Err(Error::config("data.environment", message));
         }
+        any::refuse_unknown_environment(table)?;
         let top = Section::root(table, TOP)?;
         // Opened first, all of them, so that a misspelt key is reported before what follows from its absence.
         let data = Section::open(table, "data", data::KEYS)?;

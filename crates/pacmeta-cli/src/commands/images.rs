@@ -11,7 +11,7 @@ use pacmeta::images::{ImageExperiment, ImageRunFiles, ImageScores, ScoredRun};
 use pacmeta::report::StudyReport;
 use serde_json::{Map, Value, json};
 
-use super::trained::{ClassRun, Trained, remember_command, tell_checkpoint};
+use super::trained::{ClassificationRun, Trained, remember_command, tell_checkpoint};
 use crate::arguments::Train;
 use crate::classification_progress::ClassificationProgress;
 use crate::progress::Verbosity;
@@ -46,7 +46,7 @@ pub(super) fn train_in(
     run.inspect_err(|error| tell_checkpoint(error, out))
 }
 
-impl ClassRun for ImageRunFiles {
+impl ClassificationRun for ImageRunFiles {
     fn is_configured_by(config: &AnyConfig) -> bool {
         matches!(config, AnyConfig::Images(_))
     }

@@ -14,7 +14,7 @@ use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::scores::wrapped;
-use super::trained::{verdicts, write_study};
+use super::study::{verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, command_line, print, print_json, remark};

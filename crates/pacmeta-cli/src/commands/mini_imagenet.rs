@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::images::train_in;
 use super::scores::wrapped;
-use super::trained::{verdicts, write_study};
+use super::study::{verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce, image_method};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, command_line, print, print_json};

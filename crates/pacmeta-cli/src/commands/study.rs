@@ -1,13 +1,17 @@
-//! What every command that runs a study does: take the folder, compute what is missing, remember the call.
+//! What commands that run a study do: take the folder, compute what is missing, remember the call, write and tell what came out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use pacmeta::Result;
+use pacmeta::report::{ClaimRow, StudyReport, study_page};
+use pacmeta::studies::numbers::NumbersFile;
 use pacmeta::studies::{Failures, Records, Session, Spec, StudyFolder, runner};
+use pacmeta::training::files::write_atomically;
 use serde::Serialize;
 
-use crate::output::{command_line, warn};
+use super::scores::wrapped;
+use crate::output::{bold, command_line, warn};
 use crate::progress::Verbosity;
 use crate::study_progress::StudyProgress;
 
@@ -51,4 +55,28 @@ pub(super) fn run_in<S: Spec>(
     outcome?;
     remembered?;
     Ok(records)
+}
+
+/// Writes numbers and page of a study of models into its folder.
+pub(super) fn write_study(folder: &Path, numbers: Vec<NumbersFile>, report: &StudyReport) -> Result<PathBuf> {
+    for file in numbers {
+        write_atomically(folder.join(file.name), file.content.as_bytes())?;
+    }
+    let page = folder.join("report.html");
+    write_atomically(&page, study_page(report).as_bytes())?;
+    Ok(page)
+}
+
+/// Verdicts on claims, and where the page is: how what a study says ends.
+pub(super) fn verdicts(claims: &[ClaimRow], page: &Path) -> String {
+    let mut text = match claims {
+        [] => String::new(),
+        _ => format!("\n{}\n", bold("The paper's claims on these numbers")),
+    };
+    for claim in claims {
+        let verdict = claim.verdict.words();
+        text.push_str(&format!("  {verdict:<13}  {}", wrapped(&claim.statement, "                 ")));
+    }
+    text.push_str(&format!("\nreport   {}\n", page.display()));
+    text
 }

@@ -10,7 +10,7 @@ use pacmeta::report::StudyReport;
 use pacmeta::text::{TextExperiment, TextRunFiles, TextRunScores, TextScores, text_report};
 use serde_json::{Map, Value, json};
 
-use super::trained::{ClassRun, Trained, remember_command, tell_checkpoint};
+use super::trained::{ClassificationRun, Trained, remember_command, tell_checkpoint};
 use crate::arguments::Train;
 use crate::classification_progress::ClassificationProgress;
 use crate::output::warn;
@@ -38,7 +38,7 @@ pub(super) fn train(config: TextConfig, arguments: &Train, out: &Path) -> Result
     )
 }
 
-impl ClassRun for TextRunFiles {
+impl ClassificationRun for TextRunFiles {
     fn is_configured_by(config: &AnyConfig) -> bool {
         matches!(config, AnyConfig::Text(_))
     }

@@ -1,16 +1,14 @@
-//! How `train` ends, whatever was trained: what it says, and where things are.
+//! What `train` says and leaves at its end, whatever was trained, and how `report` draws it anew.
 
 use std::path::{Path, PathBuf};
 
 use pacmeta::config::AnyConfig;
-use pacmeta::report::{ClaimRow, StudyReport, study_page};
-use pacmeta::studies::numbers::NumbersFile;
+use pacmeta::report::{StudyReport, study_page};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::scores::wrapped;
-use crate::output::{bold, command_line, print, print_json, remark};
+use crate::output::{command_line, print, print_json, remark};
 
 /// The command of a run, for its report.
 const COMMAND_FILE: &str = "command.txt";
@@ -74,7 +72,7 @@ pub(super) fn tell_checkpoint(error: &Error, out: &Path) {
 }
 
 /// The files of a run of classification, as commands show them.
-pub(super) trait ClassRun: Sized {
+pub(super) trait ClassificationRun: Sized {
     fn is_configured_by(config: &AnyConfig) -> bool;
     fn read(folder: &Path) -> Result<Self>;
     fn folder(&self) -> &Path;
@@ -90,7 +88,7 @@ pub(super) trait ClassRun: Sized {
 }
 
 /// Draws the report of a run of classification anew; false if the folder holds none.
-pub(super) fn report_of_run<R: ClassRun>(folder: &Path, as_json: bool) -> Result<bool> {
+pub(super) fn report_of_run<R: ClassificationRun>(folder: &Path, as_json: bool) -> Result<bool> {
     let config = folder.join("config.toml");
     if !config.exists() || !AnyConfig::read(&config, &[]).is_ok_and(|config| R::is_configured_by(&config)) {
         return Ok(false);
@@ -105,28 +103,4 @@ pub(super) fn report_of_run<R: ClassRun>(folder: &Path, as_json: bool) -> Result
         print(&format!("{report}\n"))?;
     }
     Ok(true)
-}
-
-/// Writes numbers and page of a study of models into its folder.
-pub(super) fn write_study(folder: &Path, numbers: Vec<NumbersFile>, report: &StudyReport) -> Result<PathBuf> {
-    for file in numbers {
-        write_atomically(folder.join(file.name), file.content.as_bytes())?;
-    }
-    let page = folder.join("report.html");
-    write_atomically(&page, study_page(report).as_bytes())?;
-    Ok(page)
-}
-
-/// Verdicts on claims, and where the page is: how what a study says ends.
-pub(super) fn verdicts(claims: &[ClaimRow], page: &Path) -> String {
-    let mut text = match claims {
-        [] => String::new(),
-        _ => format!("\n{}\n", bold("The paper's claims on these numbers")),
-    };
-    for claim in claims {
-        let verdict = claim.verdict.words();
-        text.push_str(&format!("  {verdict:<13}  {}", wrapped(&claim.statement, "                 ")));
-    }
-    text.push_str(&format!("\nreport   {}\n", page.display()));
-    text
 }

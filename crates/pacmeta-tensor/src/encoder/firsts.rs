@@ -1,14 +1,22 @@
 //! The last layer where the pooling looks at the first state of each sequence only: keys and values of all tokens, and everything else, five
 //! sixths of the arithmetic, for first tokens alone. States of the others behind it are 0.
 
-use super::Pooling;
 use super::attention::Queries;
 use super::layer::{Activated, BackwardRoom, Lean, Setting};
 use super::places::{Layer, LayerMut};
 use super::products::{Linear, Start, affine, affine_into, pull_back, pull_back_from, weight_gradient};
 use super::room::Kept;
 use super::rows::{BLOCK, add, block_sums, total};
+use super::{Dropout, EncoderShape, Pooling};
 use crate::element::Element;
+
+/// Whether a layer is the last one and first states are all that counts behind it. With dropout, whose decisions belong to rows, all states
+/// are computed.
+pub(super) fn ends_in_firsts(shape: &EncoderShape, layer: usize, dropout: Option<Dropout>) -> bool {
+    layer + 1 == shape.layers
+        && shape.pooling != Pooling::Mean
+        && dropout.is_none_or(|dropout| dropout.rate == 0.0)
+}
 
 /// What is written by the way forward.
 struct Written<'a, E> {
@@ -19,10 +27,8 @@ struct Written<'a, E> {
 }
 
 impl<E: Element> Setting<'_, E> {
-    /// Whether this is the last layer and first states are all that counts behind it. With dropout, whose decisions belong to rows, all states
-    /// are computed.
     pub(super) fn ends_in_firsts(&self) -> bool {
-        self.layer + 1 == self.shape.layers && self.shape.pooling != Pooling::Mean && self.dropout.is_none()
+        ends_in_firsts(self.shape, self.layer, self.dropout)
     }
 
     fn sequences(&self) -> usize {
@@ -83,7 +89,7 @@ impl<E: Element> Setting<'_, E> {
         ];
         affine_into((states, hidden), &maps, (&mut joint[hidden..], 3 * hidden));
         self.gather((states, hidden), firsts);
-        // queries of first tokens, by way of the room for what they will attend to
+        // queries of first tokens, by way of the room that will hold what they gather
         affine(firsts, hidden, &[Linear { weight: query_weight, bias: query_bias }], context);
         for (&start, query) in self.starts.iter().zip(context.chunks_exact(hidden)) {
             joint[start * 3 * hidden..][..hidden].copy_from_slice(query);

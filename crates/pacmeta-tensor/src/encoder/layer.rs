@@ -151,7 +151,7 @@ impl<E: Element> Setting<'_, E> {
         residual_norm(norm, states, inverse, self.norm(), mask);
     }
 
-    /// Slopes at the layer's output become those at its input, in place. `attended` is room for the states between the halves.
+    /// Slopes at the layer's output become those at its input, in place; `input` writes the layer's input.
     pub(super) fn backward(
         &self,
         slopes: &mut [E],

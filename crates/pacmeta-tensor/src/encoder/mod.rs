@@ -15,7 +15,8 @@
 //! x' = LN(a + f(a Wup' + bup) Wdown' + bdown).
 //! ```
 //!
-//! [`Pooling`] makes the features of a sequence from its states; where it looks at first states only, the last layer computes no others. Dropout, where it is asked for, falls on embeddings, probabilities of
+//! [`Pooling`] makes the features of a sequence from its states. Where it looks at first states only and there is no dropout, the fused passes
+//! compute no others in the last layer ([`composite`] does). Dropout, where it is asked for, falls on embeddings, probabilities of
 //! attention and both sums' new parts, as in BERT; every decision is a function of a key, the layer and the place.
 //!
 //! The threshold v cuts the encoder in two. Embeddings and layers below v ([`lower_forward`], [`lower_backward`]) are shared between tasks; layers

@@ -74,7 +74,8 @@ pub(super) fn multiply<E: Element>(
     }
     assert!(stride >= columns && (rows - 1) * stride + columns <= out.len(), "result of a product");
     assert!(left.holds(rows, depth) && right.holds(depth, columns), "operands of a product");
-    // SAFETY: the assertions keep every element that the strides address inside its slice, and rows of `out` do not overlap.
+    // SAFETY: the assertions keep every element that the strides address inside its slice, and rows of `out` do not overlap; threads write
+    // tiles of `out` that do not overlap either.
     unsafe {
         gemm::gemm(
             rows,

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::attention::scratch_len;
+use super::firsts::ends_in_firsts;
 use super::rows::BLOCK;
 use super::{Dropout, EncoderShape, Keep, mistake};
 use crate::element::Element;
@@ -26,7 +27,7 @@ pub(super) struct Pass {
     pub(super) dropout: Option<Dropout>,
 }
 
-/// What the backward pass of a layer needs, [tokens, ...] each.
+/// What the backward pass of a layer needs, [tokens, ...] each; of a last layer that computes first states only, [sequences, ...] but for q, k and v.
 #[derive(Debug, Default)]
 pub(super) struct Kept<E> {
     /// q, k and v side by side.
@@ -132,9 +133,9 @@ impl<E: Element> EncoderRoom<E> {
         self.starts.extend(starts.iter().map(|start| start - starts[0]));
         let sequences = starts.len() - 1;
         let longest = self.starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
-        let layers = match pass.half {
-            Half::Lower => threshold,
-            Half::Upper => shape.layers - threshold,
+        let (first, layers) = match pass.half {
+            Half::Lower => (0, threshold),
+            Half::Upper => (threshold, shape.layers - threshold),
         };
         let hidden = shape.hidden;
         grow(&mut self.states, tokens * hidden);
@@ -152,15 +153,17 @@ impl<E: Element> EncoderRoom<E> {
                 if self.layers.len() < layers {
                     self.layers.resize_with(layers, Kept::default);
                 }
-                for kept in &mut self.layers[..layers] {
+                for (place, kept) in self.layers[..layers].iter_mut().enumerate() {
+                    let firsts = ends_in_firsts(&shape, first + place, pass.dropout);
+                    let rows = if firsts { sequences } else { tokens };
                     grow(&mut kept.joint, tokens * 3 * hidden);
-                    grow(&mut kept.log_sums, tokens * shape.heads);
-                    grow(&mut kept.context, tokens * hidden);
-                    grow(&mut kept.attention_norm, tokens * hidden);
-                    grow(&mut kept.attention_inverse, tokens);
-                    grow(&mut kept.up, tokens * shape.intermediate);
-                    grow(&mut kept.norm, tokens * hidden);
-                    grow(&mut kept.inverse, tokens);
+                    grow(&mut kept.log_sums, rows * shape.heads);
+                    grow(&mut kept.context, rows * hidden);
+                    grow(&mut kept.attention_norm, rows * hidden);
+                    grow(&mut kept.attention_inverse, rows);
+                    grow(&mut kept.up, rows * shape.intermediate);
+                    grow(&mut kept.norm, rows * hidden);
+                    grow(&mut kept.inverse, rows);
                 }
             }
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{instructions, peak_bytes};
-use crate::classification::Learner;
+use crate::classification::MetaLearner;
 use crate::config::ClassificationMethodKind;
 use crate::config::ImageConfig;
 use crate::environments::images::{Channels, ImageClass, ImageSet, PictureShape};

@@ -76,8 +76,10 @@ fn measure(sizes: EncoderSizes, budget: Duration) -> Result<EncoderTiming> {
     let (lower_gradient, upper_gradient) = gradient.split_at_mut(lower.len());
     let (mut below, mut above) = (EncoderRoom::new(), EncoderRoom::new());
     let mut state_gradient = vec![0.0; ids.len() * hidden];
-    // four maps of the attention and two of four times the size, once forwards and twice backwards
-    let operations = 3.0 * 2.0 * (ids.len() * layers * 12 * hidden * hidden) as f64;
+    // four maps of the attention and two of four times the size, once forwards and twice backwards; of the last layer, keys and values
+    // only for other tokens than first ones
+    let products = 12 * layers * ids.len() - 10 * (ids.len() - batch);
+    let operations = 3.0 * 2.0 * (products * hidden * hidden) as f64;
     let passes = time_passes(budget, 1, operations, || {
         let keep = Keep::ForBackward;
         let values = lower_forward(&shape, layers, lower, tokens, keep, None, &mut below)?;

@@ -6,7 +6,7 @@ use pacmeta_tensor::Key;
 use pacmeta_tensor::encoder::{Activation, EncoderShape, Pooling};
 use serde::{Deserialize, Serialize};
 
-use crate::classification::Learner;
+use crate::classification::MetaLearner;
 use crate::config::{ClassificationMethodKind, TextConfig};
 use crate::environments::text::{Encoded, EpisodeSampler, EpisodeSource, TextEpisode, TokenSet, synthetic};
 use crate::error::{Error, Result};

@@ -262,3 +262,58 @@ pub(crate) fn round_into(parameters: &[f64], single: &mut [f32]) {
         *single = *value as f32;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pacmeta_tensor::ParameterLayout;
+
+    use super::*;
+
+    fn descent(centre: Centre, hyper_prior: f64) -> Descent {
+        let layout = Arc::new(ParameterLayout::builder().tensor("w", &[2]).build().unwrap());
+        let parameters = Parameters::from_values(layout, vec![3.0, -4.0]).unwrap();
+        let settings = DescentSettings { rate: 0.5, clip: 0.0, hyper_prior, centre, batch: 1, seed: 0 };
+        Descent::new(parameters, settings)
+    }
+
+    fn terms(objective: f64) -> Vec<Result<HeadTerms>> {
+        vec![Ok(HeadTerms { objective, risk: 0.5, subset_risk: 0.25, accuracy: 1.0 })]
+    }
+
+    #[test]
+    fn the_hyper_prior_pulls_to_zero_or_to_the_start() {
+        let mut zero = descent(Centre::Zero, 0.1);
+        assert_eq!(zero.begin(), 0.5 * 0.1 * 25.0);
+        assert_eq!(zero.gradient(), [0.1 * 3.0, 0.1 * -4.0]);
+
+        let mut start = descent(Centre::Start, 0.1);
+        assert_eq!((start.begin(), start.gradient()), (0.0, &[0.0, 0.0][..]));
+        // one step away from it, Adam's first step being as long as the rate
+        add_share(&mut start.gradient, 1.0, &[2.0_f32, 0.0]);
+        assert_eq!(start.finish(0.0, terms(1.0)).unwrap().total, 1.0);
+        assert!((start.parameters().values()[0] - 2.5).abs() < 1e-6);
+        assert!((start.begin() - 0.5 * 0.1 * 0.25).abs() < 1e-6);
+        assert!((start.gradient()[0] - 0.1 * -0.5).abs() < 1e-6 && start.gradient()[1] == 0.0);
+
+        // a continued run has the centre of the one it continues
+        let mut again = descent(Centre::Start, 0.1);
+        again.restore(&start.state()).unwrap();
+        assert_eq!((again.begin(), again.gradient()), (start.begin(), start.gradient()));
+        assert_eq!(again.iteration(), 1);
+    }
+
+    #[test]
+    fn what_is_not_finite_changes_nothing() {
+        let mut descent = descent(Centre::Zero, 0.0);
+        let before = descent.parameters().clone();
+        descent.begin();
+        assert!(matches!(descent.finish(0.0, terms(f64::NAN)), Err(Error::Diverged { iteration: 1, .. })));
+        add_share(&mut descent.gradient, 1.0, &[f32::INFINITY]);
+        assert!(matches!(descent.finish(0.0, terms(1.0)), Err(Error::Diverged { iteration: 1, .. })));
+        let failed = descent.finish(0.0, vec![Err(Error::ScoringInterrupted)]);
+        assert!(matches!(failed, Err(Error::TaskFailed { iteration: 1, task: 0, .. })));
+        assert_eq!((descent.parameters(), descent.iteration()), (&before, 0));
+    }
+}

@@ -16,5 +16,5 @@ pub mod run;
 pub mod scores;
 
 pub use descent::{Descent, Terms};
-pub use run::{Learner, Observer, Outcome, Quiet, Validation};
+pub use run::{MetaLearner, Observer, Outcome, Quiet, Validation};
 pub use scores::{Stop, most_probable};

@@ -86,7 +86,7 @@ pub struct Outcome<M> {
 }
 
 /// What learns, one iteration at a time.
-pub trait Learner {
+pub trait MetaLearner {
     /// Parameters, and the gradient of the last iteration.
     fn descent(&self) -> &Descent;
 
@@ -103,7 +103,7 @@ pub trait Learner {
 /// What a run in a folder needs of pictures or texts.
 pub(crate) trait Trainable {
     type Model;
-    type Learner<'a>: Learner
+    type Trainer<'a>: MetaLearner
     where
         Self: 'a;
 
@@ -117,7 +117,7 @@ pub(crate) trait Trainable {
     /// Files of the run beside those that every run has.
     fn write_files(&self, folder: &Path) -> Result<()>;
 
-    fn learner(&self) -> Result<Self::Learner<'_>>;
+    fn trainer(&self) -> Result<Self::Trainer<'_>>;
     fn read_model(&self, folder: &Path) -> Result<Self::Model>;
     fn model(&self, parameters: Parameters<f64>) -> Self::Model;
     fn checkpoint(model: &Self::Model) -> Checkpoint;
@@ -146,15 +146,15 @@ pub(crate) fn train_in<T: Trainable>(
         let model = experiment.read_model(directory.path())?;
         return Ok((Outcome { model, iterations: 0 }, directory));
     }
-    let mut learner = experiment.learner()?;
+    let mut trainer = experiment.trainer()?;
     if let Start::Continue(state) = &resume.start {
-        learner.descent_mut().restore(state)?;
+        trainer.descent_mut().restore(state)?;
     }
-    let first = learner.descent().iteration();
+    let first = trainer.descent().iteration();
     let mut log =
         Log { metrics: directory.metrics(&resume.start)?, events: directory.events(&resume.start)? };
-    go_on(experiment, &mut learner, &directory, &mut log, observer)?;
-    let model = experiment.model(learner.descent().parameters().clone());
+    go_on(experiment, &mut trainer, &directory, &mut log, observer)?;
+    let model = experiment.model(trainer.descent().parameters().clone());
     let total = experiment.training().iterations;
     directory.write_prior(&T::checkpoint(&model), total)?;
     Ok((Outcome { model, iterations: total - first }, directory))
@@ -162,7 +162,7 @@ pub(crate) fn train_in<T: Trainable>(
 
 fn go_on<T: Trainable>(
     experiment: &T,
-    learner: &mut T::Learner<'_>,
+    trainer: &mut T::Trainer<'_>,
     directory: &RunDirectory,
     log: &mut Log,
     observer: &mut dyn Observer,
@@ -179,29 +179,29 @@ fn go_on<T: Trainable>(
         observer.validated(descent.iteration(), &validation);
         Ok(())
     };
-    let first = learner.descent().iteration();
+    let first = trainer.descent().iteration();
     observer.begin(first, training.iterations);
     if validates(first) && !is_validated(&directory.metrics_path(), first)? {
-        validate(learner.descent(), log, observer)?;
+        validate(trainer.descent(), log, observer)?;
     }
-    while learner.descent().iteration() < training.iterations {
+    while trainer.descent().iteration() < training.iterations {
         if observer.stop() {
-            directory.save_state(&learner.descent().state(), &log.metrics)?;
-            return Err(Error::Interrupted { iteration: learner.descent().iteration() });
+            directory.save_state(&trainer.descent().state(), &log.metrics)?;
+            return Err(Error::Interrupted { iteration: trainer.descent().iteration() });
         }
-        let terms = learner.step()?;
-        let iteration = learner.descent().iteration();
+        let terms = trainer.step()?;
+        let iteration = trainer.descent().iteration();
         observer.iteration(iteration, training.iterations, &terms);
         let last = iteration == training.iterations;
         if iteration.is_multiple_of(training.log_every) || last {
-            log.append(iteration, &learner.descent_mut().take_window().named())?;
+            log.append(iteration, &trainer.descent_mut().take_window().named())?;
         }
         // Before a validation, which takes a while: an interrupted one is done again from here.
         if iteration.is_multiple_of(training.checkpoint_every) || validates(iteration) || last {
-            directory.save_state(&learner.descent().state(), &log.metrics)?;
+            directory.save_state(&trainer.descent().state(), &log.metrics)?;
         }
         if validates(iteration) {
-            validate(learner.descent(), log, observer)?;
+            validate(trainer.descent(), log, observer)?;
         }
     }
     Ok(())

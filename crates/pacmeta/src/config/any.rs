@@ -9,8 +9,8 @@ use super::ImageConfig;
 #[cfg(feature = "text")]
 use super::TextConfig;
 use super::data::ENVIRONMENTS;
+use super::section::none_called;
 use super::{Config, read_file, source};
-use crate::environments::table::{did_you_mean, quoted};
 use crate::error::{Error, Result};
 
 /// What a configuration file asks for.
@@ -45,7 +45,6 @@ impl AnyConfig {
                 "data.environment",
                 format!("this program was built without the feature `{feature}`; build it with that feature"),
             )),
-            Some(name) if !ENVIRONMENTS.contains(&name) => Err(unknown(name)),
             _ => Config::from_table(&table).map(|config| Self::Regression(Box::new(config))),
         }
     }
@@ -63,12 +62,15 @@ impl AnyConfig {
 const IMAGES: &str = "images";
 const TEXT: &str = "text";
 
-/// The error of a name that no environment has. It comes first: all other keys depend on the environment.
-fn unknown(name: &str) -> Error {
-    let names: Vec<&str> = ENVIRONMENTS.iter().copied().chain([IMAGES, TEXT]).collect();
-    let suggestion = did_you_mean(name, names.iter().copied());
-    let message = format!("expected one of {}, found {}{suggestion}", names.join(", "), quoted(name));
-    Error::config("data.environment", message)
+/// Refuses a name that no environment has. It comes first: all other keys depend on the environment.
+pub(super) fn refuse_unknown_environment(table: &Table) -> Result<()> {
+    match environment(table) {
+        Some(name) if !is_of_classification(table) && !ENVIRONMENTS.contains(&name) => {
+            let names: Vec<&str> = ENVIRONMENTS.iter().copied().chain([IMAGES, TEXT]).collect();
+            Err(Error::config("data.environment", none_called(name, &names)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a configuration calls its environment.

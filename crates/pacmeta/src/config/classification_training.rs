@@ -30,10 +30,10 @@ const MOST: u64 = 1_000_000_000_000;
 /// | `dropout` | - | 0 | dropout in the shared layers | at least 0, below 1 |
 /// | `hyper_prior` | 0 | 0 | xi / sigma0^2, the weight of the hyper-prior term: a pull towards 0, or towards the pretrained weights | at least 0 |
 /// | `log_every` | 100 | 10 | iterations between two lines of metrics | 1 to 10^12 |
-/// | `checkpoint_every` | 500 | 500 | iterations between two checkpoints | 1 to 10^12 |
+/// | `checkpoint_every` | 500 | 500 | iterations between two checkpoints; there is one before each validation too | 1 to 10^12 |
 /// | `validate_every` | 1000 | 250 | iterations between two validations | 1 to 10^12 |
 /// | `validation_tasks` | 100 | - | tasks of a validation, always the same ones; 0 validates never | 0 to 1000000 |
-/// | `validation_draws` | - | 2 | draws of each held-out task for a validation; 0 validates never | 0 to 1000000 |
+/// | `validation_draws` | - | 2 | draws of each held-out task for a validation; 0 validates never | 0 to 1000 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClassificationTrainingConfig {
     /// Steps of the optimiser.
@@ -68,13 +68,13 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The key that says how much a validation is.
-    fn validations(self) -> &'static str {
+    /// The key that says how much a validation is, and the most it can be.
+    fn validations(self) -> (&'static str, usize) {
         match self {
             #[cfg(feature = "images")]
-            Self::Images => "validation_tasks",
+            Self::Images => ("validation_tasks", 1_000_000),
             #[cfg(feature = "text")]
-            Self::Text => "validation_draws",
+            Self::Text => ("validation_draws", 1000),
         }
     }
 
@@ -89,7 +89,7 @@ impl Kind {
 
     pub(super) fn keys(self) -> Vec<&'static str> {
         let dropout: &[&str] = if self.has_dropout() { &["dropout"] } else { &[] };
-        [KEYS, dropout, &[self.validations()]].concat()
+        [KEYS, dropout, &[self.validations().0]].concat()
     }
 }
 
@@ -99,6 +99,7 @@ impl ClassificationTrainingConfig {
         let every = |key, default| -> Result<u64> { Ok(section.whole(key, 1..=MOST)?.unwrap_or(default)) };
         let number =
             |key, domain, default| -> Result<f64> { Ok(section.number(key, domain)?.unwrap_or(default)) };
+        let (validations, most) = kind.validations();
         Ok(Self {
             iterations: every("iterations", defaults.iterations)?,
             batch: section.count("batch", 1..=10_000)?.unwrap_or(defaults.batch),
@@ -112,7 +113,7 @@ impl ClassificationTrainingConfig {
             log_every: every("log_every", defaults.log_every)?,
             checkpoint_every: every("checkpoint_every", defaults.checkpoint_every)?,
             validate_every: every("validate_every", defaults.validate_every)?,
-            validations: section.count(kind.validations(), 0..=1_000_000)?.unwrap_or(defaults.validations),
+            validations: section.count(validations, 0..=most)?.unwrap_or(defaults.validations),
         })
     }
 
@@ -129,7 +130,7 @@ impl ClassificationTrainingConfig {
             ("log_every", whole(self.log_every)),
             ("checkpoint_every", whole(self.checkpoint_every)),
             ("validate_every", whole(self.validate_every)),
-            (kind.validations(), integer(self.validations)),
+            (kind.validations().0, integer(self.validations)),
         ]);
         entries
     }

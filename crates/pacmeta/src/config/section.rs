@@ -45,6 +45,16 @@ impl Domain {
     }
 }
 
+/// What to say to a name that is none of those there are.
+pub(super) fn none_called(name: &str, names: &[&str]) -> String {
+    let suggestion = did_you_mean(name, names.iter().copied());
+    format!("there is none called {}{suggestion}; expected one of {}", quoted(name), listed(names))
+}
+
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
 /// One `[section]` of the file, or the keys above all sections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Section<'a> {
@@ -228,17 +238,13 @@ impl<'a> Section<'a> {
         names: &[&'static str],
     ) -> Result<Option<T>> {
         let Some(value) = self.value(key) else { return Ok(None) };
-        let expected = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         let Value::String(name) = value else {
-            return Err(self.mismatch(key, &format!("one of {expected}"), value));
+            return Err(self.mismatch(key, &format!("one of {}", listed(names)), value));
         };
         if let (true, Ok(chosen)) = (names.contains(&name.as_str()), value.clone().try_into()) {
             return Ok(Some(chosen));
         }
-        let suggestion = did_you_mean(name, names.iter().copied());
-        let message =
-            format!("there is none called {}{suggestion}; expected one of {expected}", quoted(name));
-        Err(self.error(key, message))
+        Err(self.error(key, none_called(name, names)))
     }
 
     fn list<T>(

@@ -205,7 +205,7 @@ impl ImageExperiment {
 
 impl Trainable for ImageExperiment {
     type Model = ImageModel;
-    type Learner<'a> = ImageTrainer<'a>;
+    type Trainer<'a> = ImageTrainer<'a>;
     const OTHER_DATA: &'static str = "the run began with other pictures, or another split of their classes; restore them, or choose another --out";
 
     fn training(&self) -> &ClassificationTrainingConfig {
@@ -229,7 +229,7 @@ impl Trainable for ImageExperiment {
         write_atomically(folder.join(SPLIT), self.splits.to_csv(&self.set).as_bytes())
     }
 
-    fn learner(&self) -> Result<ImageTrainer<'_>> {
+    fn trainer(&self) -> Result<ImageTrainer<'_>> {
         ImageTrainer::new(&self.config, &self.set, &self.splits.train)
     }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::pass::{AdaptingMethod, Network, TaskRoom};
 use crate::classification::descent::{Centre, DescentSettings, add_share};
-use crate::classification::{Descent, Learner, Terms};
+use crate::classification::{Descent, MetaLearner, Terms};
 use crate::config::ImageConfig;
 use crate::config::images::HeadStart;
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
@@ -63,7 +63,7 @@ impl<'a> ImageTrainer<'a> {
     }
 }
 
-impl Learner for ImageTrainer<'_> {
+impl MetaLearner for ImageTrainer<'_> {
     fn descent(&self) -> &Descent {
         &self.descent
     }

@@ -178,7 +178,7 @@ impl TextExperiment {
         memory::check(&config, &prior, mean_length)?;
         let experiment = Self { config, material, prior, observed, held_out: unseen, source };
         experiment.new_tasks(&experiment.config.evaluation.shots, experiment.config.evaluation.draws)?;
-        experiment.learner()?;
+        experiment.trainer()?;
         Ok(experiment)
     }
 
@@ -281,7 +281,7 @@ impl TextExperiment {
 
 impl Trainable for TextExperiment {
     type Model = TextModel;
-    type Learner<'a> = TextTrainer<'a>;
+    type Trainer<'a> = TextTrainer<'a>;
     const OTHER_DATA: &'static str =
         "the run began with other sentences, or another encoder; restore them, or choose another --out";
 
@@ -324,7 +324,7 @@ impl Trainable for TextExperiment {
         Ok(())
     }
 
-    fn learner(&self) -> Result<TextTrainer<'_>> {
+    fn trainer(&self) -> Result<TextTrainer<'_>> {
         TextTrainer::new(&self.config, &*self.source, &self.prior, self.start()?)
     }
 

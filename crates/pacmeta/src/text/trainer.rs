@@ -7,7 +7,7 @@ use pacmeta_tensor::Parameters;
 use super::pass::{AdaptingMethod, TaskRoom, TextNetwork};
 use super::prior::TextPrior;
 use crate::classification::descent::{Centre, DescentSettings, add_share};
-use crate::classification::{Descent, Learner, Terms};
+use crate::classification::{Descent, MetaLearner, Terms};
 use crate::config::TextConfig;
 use crate::environments::text::{Balance, EpisodeSampler, EpisodeSource};
 use crate::error::Result;
@@ -78,7 +78,7 @@ impl<'a> TextTrainer<'a> {
     }
 }
 
-impl Learner for TextTrainer<'_> {
+impl MetaLearner for TextTrainer<'_> {
     fn descent(&self) -> &Descent {
         &self.descent
     }
@@ -106,9 +106,13 @@ impl Learner for TextTrainer<'_> {
             if of_task.as_ref().is_ok_and(|terms| !terms.objective.is_finite()) {
                 return Err(descent.diverged(format!("the loss of a task of {name}")));
             }
+            let failed = of_task.is_err();
+            terms.push(of_task);
+            if failed {
+                break;
+            }
             let share = descent.share();
             add_share(&mut descent.gradient, share, &self.task_gradient);
-            terms.push(of_task);
         }
         self.descent.finish(hyper_prior, terms)
     }

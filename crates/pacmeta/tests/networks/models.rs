@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pacmeta::classification::{Learner, Quiet};
+use pacmeta::classification::{MetaLearner, Quiet};
 use pacmeta::config::ImageConfig;
 use pacmeta::config::images::Normalisation;
 use pacmeta::environments::images::{
