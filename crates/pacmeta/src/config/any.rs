@@ -133,9 +133,7 @@ mod tests {
     fn a_misspelt_environment_is_named_before_all_else() {
         let text = "[data]\nenvironment = \"image\"\npath = \"p\"\n[evaluation]\ntasks = 3\n";
         let error = AnyConfig::parse("a.toml", text, &[]).unwrap_err().to_string();
-        for part in
-            ["data.environment", "sinusoid, cauchy, gp-draws, table, images, text", "did you mean `images`"]
-        {
+        for part in ["data.environment", "did you mean `images`", "\"table\", \"images\", \"text\""] {
             assert!(error.contains(part), "{error}");
         }
     }
