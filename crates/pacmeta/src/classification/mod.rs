@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`descent`] | parameters, the mean gradient of a batch, the step |
 //! | [`run`] | the loop of a run in its folder: metrics, checkpoints, validations, and who watches it |
-//! | [`metadata`] | what a checkpoint says of its network |
+//! | `metadata` | what a checkpoint says of its network |
 //! | [`scores`] | small parts of scoring |
-//! | [`files`], [`curves`] | what a run leaves for reports, and its learning curves |
+//! | `files`, [`curves`] | what a run leaves for reports, and its learning curves |
 
 pub mod curves;
 pub mod descent;
