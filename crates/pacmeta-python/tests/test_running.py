@@ -98,7 +98,9 @@ def test_the_lock_is_released_while_training() -> None:
 
 
 SCRIPT = """
-import sys, numpy as np, pacmeta
+import signal, sys, numpy as np, pacmeta
+# A shell without job control lets what it starts in the background ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {tests!r})
 from conftest import sine_tasks
 told = []
