@@ -1,4 +1,4 @@
-use pacmeta_bounds::{CorollaryGap, HyperPriorGap, RiskDifference};
+use pacmeta_bounds::{CorollaryGap, Estimate, HyperPriorGap, RiskDifference};
 use pacmeta_tensor::{Generator, Key, Parameters};
 
 use super::*;
@@ -369,4 +369,123 @@ fn simulated_psi_agrees_with_its_closed_form_for_constants() {
         simulated.value
     );
     assert!(error < 0.1 * exact, "{error} of {exact}");
+}
+
+/// Psi2 of constant functions in closed form: without parameters the posterior's mean misses the level by X ~ N(0, V) with
+/// V = (1 - g)^2 + g^2 0.09/m, so that the risk is X^2 and a constant, and psi(t) = t V - 1/2 log(1 + 2 t V).
+#[test]
+fn simulated_task_psi_agrees_with_its_closed_form_for_constants() {
+    let model = Model::new(spec(), Parameters::zeros(spec().layout().unwrap().into()));
+    let settings = TaskPsiSettings {
+        tasks: 5,
+        examples: 2,
+        temperature: 2.0,
+        lambda: 20.0,
+        // Priors so close to 0 that all draws have the same psi.
+        sigma0_squared: 1e-12,
+        draws: 40,
+        tasks_per_draw: 400,
+        fresh_examples: 200,
+        key: Key::new(9),
+    };
+    let (m, t) = (2.0, 20.0 / 5.0);
+    let g = 0.5 * m / (0.5 * m + m / (2.0 * settings.temperature));
+    let variance = (1.0 - g).powi(2) + g * g * 0.09 / m;
+    let exact = t * variance - 0.5 * (2.0 * t * variance).ln_1p();
+    let simulated = task_psi_by_simulation(&Constants, &model, &settings).unwrap();
+    assert_eq!(simulated.power(), 5);
+    let Estimate { value, standard_error } = simulated.value();
+    let error = standard_error.unwrap();
+    // The risk on 200 examples in place of the true one adds t^2/2 of its variance, about 0.0025.
+    assert!((value - exact).abs() < 4.0 * error + 0.004, "{value} ± {error} against {exact}");
+    assert!(error < 0.05 * exact, "{error} of {exact}");
+}
+
+/// Two examples at one input: K = 1/2 [[1, 1], [1, 1]] has the eigenvalues 1 and 0, so that with p and q the parts of y along
+/// (1, 1) and (1, -1), and s2 = 1/beta, everything is a closed form. What rounding leaves is a multiple of eps/s2.
+#[test]
+fn twins_agree_with_their_closed_form_until_they_are_refused() {
+    let model = Model::new(spec(), Parameters::zeros(spec().layout().unwrap().into()));
+    let twins = Task::new("twins", 1, vec![0.0, 0.0], vec![1.0, 2.0]).unwrap();
+    let (p, q) = (4.5_f64, 0.5_f64); // their squares
+    let mut refused = Vec::new();
+    for exponent in -20..=18 {
+        let beta = 10.0_f64.powi(exponent);
+        let request = ObjectiveRequest::new(ObjectiveKind::Pacoh { beta });
+        let report = match objective(&model, std::slice::from_ref(&twins), &request, None) {
+            Ok(report) => report,
+            Err(error) => {
+                assert!(matches!(error, Error::Factorisation { size: 2, .. }), "{error}");
+                let words = error.to_string();
+                assert!(words.contains("`twins`") && words.contains("temperature"), "{words}");
+                refused.push(exponent);
+                continue;
+            }
+        };
+        let s = 1.0 / beta;
+        let log_ratio = (1.0 / s).ln_1p();
+        let log_z = -0.5 * (p / (1.0 + s) + q / s) - 0.5 * log_ratio;
+        let risk = 0.5 * (s * s * p / (1.0 + s).powi(2) + q + s / (1.0 + s));
+        let kl = 0.5 * (p / (1.0 + s).powi(2) - 1.0 / (1.0 + s) + log_ratio);
+        let rounding = 8.0 * f64::EPSILON / s;
+        let found = &report.tasks[0];
+        let tolerance = 1e-12 + rounding;
+        let mut numbers =
+            vec![("log Z", found.log_z, log_z, tolerance), ("risk", found.risk, risk, tolerance)];
+        if exponent >= 0 {
+            // Below, its closed form is a difference of nearly equal numbers.
+            numbers.push(("kl", found.kl, kl, 1e-8 + rounding));
+        }
+        for (name, found, expected, tolerance) in numbers {
+            let error = (found / expected - 1.0).abs();
+            assert!(error < tolerance, "{name} at 1e{exponent}: {found} for {expected}, {error:e}");
+        }
+    }
+    assert!(refused.iter().all(|exponent| *exponent > 10) && refused.contains(&13), "{refused:?}");
+    assert!(refused.is_sorted() && refused.last() == Some(&18), "{refused:?}");
+}
+
+#[test]
+fn an_assumption_that_the_tasks_contradict_is_refused() {
+    let (model, tasks) = world();
+    let request = theorem_request(Statement::OneEnvironment);
+    let with = |example_assumption, task_assumption| {
+        bound(&model, &tasks, &TheoremRequest { example_assumption, task_assumption, ..request.clone() })
+    };
+    let risks: Vec<f64> =
+        with(request.example_assumption, None).unwrap().tasks.iter().map(|task| task.risk.value).collect();
+    let (lowest, highest) =
+        (risks.iter().copied().fold(f64::MAX, f64::min), risks.iter().copied().fold(0.0, f64::max));
+    let bounded = |a, b| LossAssumption::Bounded { a, b };
+    assert!(with(bounded(0.0, 1.01 * highest), None).is_ok());
+    for contradicted in [bounded(0.0, 0.99 * highest), bounded(1.01 * lowest, 9.0)] {
+        let message = with(contradicted, None).unwrap_err().to_string();
+        assert!(message.contains("--assume") && message.contains("the mean loss on task `"), "{message}");
+    }
+    let nothing = LossAssumption::NonNegative { second_moment: 0.0 };
+    assert!(with(nothing, None).unwrap_err().to_string().contains("second moment of the loss is 0"));
+    let message = with(request.example_assumption, Some(nothing)).unwrap_err().to_string();
+    assert!(message.contains("--assume-tasks"), "{message}");
+}
+
+#[test]
+fn numbers_that_overflow_are_blamed_on_the_task_or_the_prior() {
+    let (model, _) = world();
+    let plain = Model::new(spec(), model.parameters().clone());
+    let large = Task::new("large", 1, vec![0.0, 1.0], vec![2e200, 1.0]).unwrap();
+    let tasks = [Task::new("fine", 1, vec![0.0, 1.0], vec![2.0, 1.0]).unwrap(), large];
+    let pacoh = ObjectiveRequest::new(ObjectiveKind::Pacoh { beta: 3.0 });
+    let message = objective(&plain, &tasks, &pacoh, None).unwrap_err().to_string();
+    assert!(message.starts_with("task `large`: its risk leaves the range"), "{message}");
+    let message = bound(&plain, &tasks, &theorem_request(Statement::OneEnvironment)).unwrap_err().to_string();
+    assert!(message.starts_with("task `large`"), "{message}");
+    let mut parameters = model.parameters().clone();
+    parameters.values_mut()[0] = 1e300;
+    let huge = Model::new(spec(), parameters);
+    for message in [
+        objective(&huge, &tasks[..1], &pacoh, None).unwrap_err().to_string(),
+        bound(&huge, &tasks[..1], &theorem_request(Statement::OneEnvironment)).unwrap_err().to_string(),
+    ] {
+        assert!(message.starts_with("the prior: has parameters so large"), "{message}");
+    }
 }
