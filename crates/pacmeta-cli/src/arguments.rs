@@ -1,6 +1,7 @@
 //! The arguments of every command.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -21,7 +22,7 @@ use crate::bench_arguments::{Bench, ShapeName};
 )]
 pub(crate) struct Arguments {
     /// Use this many threads (default: one a processor); results do not depend on it
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true)]
     pub(crate) threads: Option<u16>,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -45,7 +46,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Overrides {
     /// Seed of everything random, in place of the configuration's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// Set a key of the configuration, e.g. method.beta=300; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
@@ -65,6 +66,10 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE, e.g. training.iterations=2000".to_owned()),
     }
+}
+
+fn whole_number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| "expected a whole number from 0 on".to_owned())
 }
 
 /// Learn a prior from the tasks of a configuration, score it, write a report
@@ -176,22 +181,22 @@ pub(crate) struct Reproduce {
     pub(crate) data: Option<PathBuf>,
     /// The pretrained encoder (leopard): a folder with config.json, model.safetensors and tokenizer.json or vocab.txt; or
     /// `synthetic` for a tiny one with random weights
-    #[arg(long, value_name = "DIR", requires = "data")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) model: Option<PathBuf>,
     /// Where decoded pictures are kept (mini-imagenet) [default: the user's cache folder]
-    #[arg(long, value_name = "DIR", requires = "data")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Only these methods (mini-imagenet, leopard), e.g. maml,pacmaml; leopard also has h-smlmt, multi-task and fine-tuning
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "data")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) methods: Option<Vec<String>>,
     /// Only training tasks of these sizes (mini-imagenet), e.g. 10,20
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = task_size, requires = "data")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = task_size)]
     pub(crate) examples: Option<Vec<usize>>,
     /// Test tasks (mini-imagenet), in place of the preset's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000), requires = "data")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     pub(crate) tasks: Option<u64>,
     /// Seed of training (mini-imagenet, leopard)
-    #[arg(long, value_name = "N", requires = "data")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
     /// The sizes of the encoder (memory) [default: bert-base]
     #[arg(long, value_enum, value_name = "SHAPE")]
@@ -298,10 +303,10 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
     /// Draw so many examples as the support of tasks that mark none by `adapt`; at least one is left to be scored
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub(crate) support: Option<u32>,
     /// Seed of that draw
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "support")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "support", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub(crate) seed: u64,
     /// Temperature of the Gibbs posterior: a number, or how the model's carries over: `fixed`, `per-example`
     #[arg(long, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
@@ -425,7 +430,7 @@ pub(crate) struct Bound {
     #[arg(long, value_name = "A", allow_negative_numbers = true)]
     pub(crate) alpha: Option<f64>,
     /// N, the observed tasks behind xi [default: the tasks given]
-    #[arg(long, value_name = "N", conflicts_with = "theorem")]
+    #[arg(long, value_name = "N", conflicts_with = "theorem", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub(crate) observed_tasks: Option<usize>,
     /// Variance of the hyper-prior
     #[arg(long, value_name = "S", default_value_t = 3.0, allow_negative_numbers = true)]
@@ -492,10 +497,10 @@ pub(crate) struct TheoremOptions {
     #[arg(long, value_name = "S", requires = "theorem", allow_negative_numbers = true)]
     pub(crate) hyper_posterior_std: Option<f64>,
     /// Draws of priors for expectations
-    #[arg(long, value_name = "K", default_value_t = 100, requires = "theorem")]
+    #[arg(long, value_name = "K", default_value_t = 100, requires = "theorem", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub(crate) draws: usize,
     /// Examples of a target task (Theorem 3 and its corollary)
-    #[arg(long, value_name = "M", requires = "theorem")]
+    #[arg(long, value_name = "M", requires = "theorem", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub(crate) target_examples: Option<usize>,
     /// Estimate the gap, and the cumulant terms with --psi simulate, on this environment: sinusoid, cauchy or gp-draws
     #[arg(long, value_name = "NAME", requires = "theorem", conflicts_with = "gap")]
@@ -504,13 +509,13 @@ pub(crate) struct TheoremOptions {
     #[arg(long, value_name = "VALUE", requires = "theorem", allow_negative_numbers = true)]
     pub(crate) gap: Option<f64>,
     /// Tasks for each prior in simulations
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "theorem")]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "theorem", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub(crate) tasks_per_draw: usize,
     /// Fresh examples of each task in simulations
-    #[arg(long, value_name = "N", default_value_t = 50, requires = "theorem")]
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "theorem", value_parser = whole_number::<usize>, allow_negative_numbers = true)]
     pub(crate) fresh_examples: usize,
     /// Seed of the draws
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "theorem")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "theorem", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub(crate) seed: u64,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct BenchGp {
     #[arg(long, value_enum, default_value = "pacmaml")]
     pub(crate) method: ObjectiveName,
     /// Examples of each task
-    #[arg(long, value_name = "M", default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=2000))]
+    #[arg(long, allow_negative_numbers = true, value_name = "M", default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=2000))]
     pub(crate) examples: u32,
     /// Print results as JSON
     #[arg(long)]

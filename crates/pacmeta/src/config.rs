@@ -1,6 +1,7 @@
 //! Configurations: what a person writes, and what a run does after every default is settled.
 //!
-//! A configuration is TOML. Every key has a default, so an empty file is one. What is read is checked at once: a
+//! A configuration is TOML. Every key has a default, so an empty text is one; an empty file is refused, since it is rather a
+//! file that was not written. What is read is checked at once: a
 //! [`Config`] holds numbers in their ranges and only keys that have an effect, and [`Config::to_toml`] writes all of
 //! those, so that a run can be repeated even if a default changes.
 //!
@@ -123,7 +124,7 @@ impl Config {
     /// Reads a configuration from a file.
     ///
     /// # Errors
-    /// When the file cannot be read or is not UTF-8, or as for [`Config::parse`].
+    /// When the file cannot be read, is empty or is not UTF-8, or as for [`Config::parse`].
     pub fn read(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Self> {
         read_file(path.as_ref(), overrides, Self::parse)
     }
@@ -241,16 +242,34 @@ fn read_file<T>(
 ) -> Result<T> {
     let origin = path.display().to_string();
     let text = source::decode(&origin, &read_bounded(path, MAX_BYTES)?)?;
-    parse(&origin, &text, overrides).map_err(|error| match error {
+    if text.trim().is_empty() {
+        let message = "the file is empty; write the settings into it, or the line `[data]` alone for the defaults of all";
+        return Err(Error::input(&origin, message));
+    }
+    parse(&origin, &text, overrides).map_err(|error| placed(error, &origin, &text, overrides))
+}
+
+/// Names file and line in an error about a key that turned up after the file was read, when the tasks were looked at.
+pub fn located(error: Error, path: &Path, overrides: &[(String, String)]) -> Error {
+    let origin = path.display().to_string();
+    match read_bounded(path, MAX_BYTES).and_then(|bytes| source::decode(&origin, &bytes)) {
+        Ok(text) => placed(error, &origin, &text, overrides),
+        Err(_) => error,
+    }
+}
+
+/// An error about a key with its file and line, unless the key was set from outside.
+fn placed(error: Error, origin: &str, text: &str, overrides: &[(String, String)]) -> Error {
+    match error {
         Error::Config { key, message } if !overrides.iter().any(|(set, _)| *set == key) => {
-            let place = match source::line_of(&text, &key) {
+            let place = match source::line_of(text, &key) {
                 Some(line) => format!("line {line}, key `{key}`"),
                 None => format!("key `{key}`"),
             };
-            Error::input_at(&origin, place, message)
+            Error::input_at(origin, place, message)
         }
         other => other,
-    })
+    }
 }
 
 /// The text of a resolved configuration.

@@ -44,6 +44,7 @@ pub struct Model {
 
 /// The names of the columns that a model was trained on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(expecting = "an object with `features` and `target`")]
 pub struct Columns {
     /// The features, in order.
     pub features: Vec<String>,
@@ -132,15 +133,25 @@ impl Model {
     /// # Errors
     /// When no base learner is known, the dimension differs or the posterior cannot be computed.
     pub fn adapt(&self, support: &Task) -> Result<Adapted> {
-        let Some(learner) = &self.learner else {
-            return Err(Error::input(
-                "the checkpoint",
-                "does not say how to adapt (no `learner` or `method` in its metadata); state a temperature with \
-                 --temperature",
-            ));
-        };
+        let learner = self.learner_for("the checkpoint")?;
         let standardised = self.standardise(support)?;
         Adapted::new(&self.spec, &self.parameters, learner, &standardised, self.standardisation.clone())
+    }
+
+    /// The base learner, or what to do about a checkpoint (`origin`) that states none.
+    ///
+    /// # Errors
+    /// When no base learner is known.
+    pub fn learner_for(&self, origin: impl std::fmt::Display) -> Result<&Learner> {
+        self.learner.as_ref().ok_or_else(|| {
+            let remedy = match self.spec {
+                PriorSpec::GaussianProcess(_) => "no `learner` or `method` in its metadata); state a temperature with --temperature",
+                PriorSpec::Network(_) => {
+                    "no `learner` in its metadata); add one of kind `steps` or `proximal`, as docs/formats.md describes it"
+                }
+            };
+            Error::input(origin, format!("does not say how to adapt ({remedy}"))
+        })
     }
 
     /// Reads a checkpoint file, or the `prior.safetensors` of a run directory.
@@ -189,12 +200,19 @@ impl Model {
                  regression",
             ));
         }
+        if checkpoint.tensors.iter().any(|tensor| tensor.name.starts_with("parameters.")) {
+            return Err(Error::input(
+                &origin,
+                "is the state of a training run, not a prior; take the prior.safetensors of the finished run, or its folder",
+            ));
+        }
         let spec = infer_spec(&origin, checkpoint)?;
         let parameters = checkpoint.parameters(&origin, spec.layout()?)?;
         let mut model = Self::new(spec, parameters);
         if let Some(metadata) = &checkpoint.metadata {
             model.read_metadata(&origin, metadata)?;
         }
+        model.check_temperatures(&origin)?;
         if model.learner.is_none() {
             model.learner = model.learner_of_method();
         }
@@ -240,6 +258,20 @@ impl Model {
                 _ => {
                     self.notes.insert(key.clone(), value.clone());
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses temperatures among the metadata that are none.
+    fn check_temperatures(&self, origin: &str) -> Result<()> {
+        for name in ["alpha", "beta"] {
+            let stated = self.notes.get("method").and_then(|method| method.get(name));
+            if let Some(value) = stated.filter(|value| !value.is_null())
+                && !value.as_f64().is_some_and(|value| value.is_finite() && value > 0.0)
+            {
+                let place = format!("metadata `pacmeta`, key `method.{name}`");
+                return Err(Error::input_at(origin, place, format!("is {value}, expected a number above 0")));
             }
         }
         Ok(())

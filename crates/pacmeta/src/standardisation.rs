@@ -2,7 +2,7 @@
 //!
 //! x ← (x - x_mean) / x_std for every feature and y ← (y - y_mean) / y_std, with means and standard deviations over all
 //! examples of all observed tasks together (divided by their count) and 1e-8 added to each standard deviation, as in
-//! PACOH's experiments, on which the paper builds. Results are reported in original units: a predicted mean m becomes
+//! PACOH's experiments, on which the paper builds; to one below 1, 1e-8 of itself, so that small units do not matter. Results are reported in original units: a predicted mean m becomes
 //! y_mean + y_std m, a predicted standard deviation s becomes y_std s.
 
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Standardisation {
 
 /// What a file says, before it is believed.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `x_mean`, `x_std`, `y_mean` and `y_std`")]
 struct Unchecked {
     x_mean: Vec<f64>,
     x_std: Vec<f64>,
@@ -287,6 +287,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_added_to_a_small_deviation_is_a_part_of_it() {
+        // x = 1, 1.2: deviation 0.1. y = 1e-12, 3e-12: deviation 1e-12, which 1e-8 would drown.
+        let task = Task::new("a", 1, vec![1.0, 1.2], vec![1e-12, 3e-12]).unwrap();
+        let fitted = Standardisation::fit(std::slice::from_ref(&task)).unwrap();
+        assert!((fitted.x_std()[0] - 0.1 * (1.0 + 1e-8)).abs() < 1e-16, "{}", fitted.x_std()[0]);
+        assert!((fitted.y_std() / 1e-12 - (1.0 + 1e-8)).abs() < 1e-14, "{}", fitted.y_std());
+        assert!(!fitted.has_constant_target() && fitted.constant_features().is_empty());
+    }
+
+    #[test]
     fn apply_keeps_name_and_adapt() {
         let fitted = Standardisation::fit(&tasks()).unwrap();
         let applied = fitted.apply(&tasks()[1]).unwrap();
@@ -339,6 +349,7 @@ mod tests {
             (r#"{"x_mean": [0], "x_std": [1], "y_mean": null, "y_std": 1}"#, "null"),
             (r#"{"x_mean": [0], "x_std": [1], "y_mean": 0, "y_std": 1, "z": 1}"#, "unknown field `z`"),
             (r#"{"x_mean": [0], "x_std": [1], "y_mean": 0}"#, "missing field `y_std`"),
+            ("3", "expected an object with `x_mean`"),
         ] {
             let message = parse(text).unwrap_err();
             assert!(message.contains(expected), "{message}");

@@ -12,6 +12,7 @@ use pacmeta::methods::{
 };
 use pacmeta::priors::{GaussianProcessSpec, Kernel, NetworkSpec, PriorSpec};
 use pacmeta::standardisation::Standardisation;
+use pacmeta_tensor::mlp::parameter_count;
 use pacmeta_tensor::{Key, Parameters};
 
 fn gp(kernel: Kernel) -> PriorSpec {
@@ -217,13 +218,23 @@ fn the_kl_identity_and_the_definition_of_w_hold() {
     }
 }
 
+/// In the two limits the objectives are closed forms: as the temperature goes to 0 the posterior is the prior, and W is its
+/// risk. In between, a number that is given is finite, and what is not given is refused with the task.
 #[test]
-fn extreme_temperatures_give_an_error_or_a_finite_number() {
+fn extreme_temperatures_give_an_error_or_the_limit() {
     let tasks = tasks();
     let members = members(SubsetRule::Nested);
     let batch = Batch { tasks: &tasks, members: &members };
     let prior = gp(Kernel::Paper);
     let start = parameters(&prior);
+    let PriorSpec::GaussianProcess(spec) = &prior else { unreachable!() };
+    // E_{h ~ P} L^(h, S) = mean (y - mu)^2 + k(x, x); the mean network alone is a network prior.
+    let means = NetworkSpec { dimension: 1, hidden: spec.mean_hidden.clone() };
+    let count = parameter_count(&means.widths());
+    let network = PriorSpec::Network(means);
+    let (squared, _) = objective(&MethodSettings::MultiTask, &network, &start.values()[..count], &members);
+    let prior_risk = squared + 0.5;
+    let mut refused = 0;
     for exponent in (-300..=300).step_by(25) {
         let temperature = 10.0_f64.powi(exponent);
         for settings in [
@@ -233,12 +244,25 @@ fn extreme_temperatures_give_an_error_or_a_finite_number() {
         ] {
             let mut gradient = vec![0.0; start.values().len()];
             match settings.build(&prior).unwrap().meta_gradient(start.values(), &batch, &mut gradient) {
-                Ok(terms) => assert!(
-                    terms.objective.is_finite() && gradient.iter().all(|value| value.is_finite()),
-                    "{settings:?}: {terms:?}"
-                ),
-                Err(error) => assert!(error.to_string().contains("task `"), "{error}"),
+                Ok(terms) => {
+                    assert!(
+                        terms.objective.is_finite() && gradient.iter().all(|value| value.is_finite()),
+                        "{settings:?}: {terms:?}"
+                    );
+                    let prior_is_kept = matches!(settings,
+                        MethodSettings::Pacoh { beta: low } | MethodSettings::Pacmaml { alpha: low, .. } if low <= 1e-25);
+                    let error = (terms.objective - prior_risk).abs();
+                    assert!(
+                        !prior_is_kept || error < 1e-9 * prior_risk,
+                        "{settings:?}: {terms:?}, {prior_risk}"
+                    );
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.to_string().contains("task `"), "{error}");
+                }
             }
         }
     }
+    assert!((26..60).contains(&refused), "{refused} of 75 are refused");
 }

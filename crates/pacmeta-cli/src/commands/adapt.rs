@@ -9,7 +9,7 @@ use pacmeta::environments::table::{
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 
-use super::inputs::{check_output, read_model, task_column_of};
+use super::inputs::{check_output, read_adaptable_model, task_column_of};
 use super::{adapt_images, adapt_text};
 use crate::arguments::{Adapt, OutputFormat};
 use crate::output::print_bytes;
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
         let prior = arguments.run.join("prior.safetensors");
         check_output(output, [&*arguments.support, &*query_path, &*arguments.run, &*prior])?;
     }
-    let model = read_model(&arguments.run, arguments.temperature)?;
+    let model = read_adaptable_model(&arguments.run, arguments.temperature)?;
     let columns = model.columns();
     let (origin, bytes) = read_bytes(&arguments.support)?;
     let column = arguments.task_column.clone().unwrap_or_else(|| task_column_of(&arguments.run));

@@ -2,10 +2,10 @@
 
 use pacmeta::bounds::{ObjectiveKind, ObjectiveReport, ObjectiveRequest, objective};
 use pacmeta::training::checkpoint::{Checkpoint, NamedTensor, Precision};
-use pacmeta::{Error, Model, Result};
+use pacmeta::{Error, Model, Result, Task};
 use serde_json::Value;
 
-use super::inputs::{check_output, read_model, read_tasks};
+use super::inputs::{check_output, in_files, read_model, read_tasks};
 use super::scores::{not_a_bound, objective_table};
 use super::theorem;
 use crate::arguments::{Bound, ObjectiveName};
@@ -15,29 +15,33 @@ use crate::table::{Table, number};
 pub(crate) fn run(arguments: &Bound) -> Result<()> {
     let model = read_model(&arguments.run, None)?;
     let tasks = read_tasks(&arguments.tasks, &model, &arguments.run, arguments.task_column.as_deref())?.tasks;
+    compute(arguments, &model, &tasks).map_err(|error| in_files(error, &arguments.run, &arguments.tasks))
+}
+
+fn compute(arguments: &Bound, model: &Model, tasks: &[Task]) -> Result<()> {
     if let Some(name) = arguments.theorem.theorem {
-        return theorem::run(arguments, name, &model, &tasks);
+        return theorem::run(arguments, name, model, tasks);
     }
     let request = ObjectiveRequest {
-        kind: kind(arguments, &model)?,
+        kind: kind(arguments, model)?,
         observed_tasks: arguments.observed_tasks,
         lambda: arguments.lambda,
         sigma0_squared: arguments.sigma0_squared,
         delta: Some(arguments.delta),
     };
     let report = match &arguments.gradient {
-        None => objective(&model, &tasks, &request, None)?,
+        None => objective(model, tasks, &request, None)?,
         Some(path) => {
             let prior = arguments.run.join("prior.safetensors");
             check_output(path, [&*arguments.run, &*prior, &*arguments.tasks])?;
             let mut gradient = model.parameters().clone();
-            let report = objective(&model, &tasks, &request, Some(&mut gradient))?;
+            let report = objective(model, tasks, &request, Some(&mut gradient))?;
             let tensors = NamedTensor::of_parameters(&gradient);
             Checkpoint { tensors, precision: Precision::F64, metadata: None }.write(path)?;
             report
         }
     };
-    if arguments.json { print_json(&report) } else { print(&as_text(&report, &model)) }
+    if arguments.json { print_json(&report) } else { print(&as_text(&report, model)) }
 }
 
 /// The objective: as the options say, else as the checkpoint was trained.

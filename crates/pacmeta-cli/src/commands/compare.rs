@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use indicatif::MultiProgress;
 use pacmeta::bounds::ObjectiveReport;
-use pacmeta::config::Config;
+use pacmeta::config::{Config, located};
 use pacmeta::report::{RunResults, assemble, page};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
@@ -32,8 +32,10 @@ pub(crate) fn run(arguments: &Compare) -> Result<()> {
         |name: &str| configs.iter().filter(|(_, config)| config.method.kind.name() == name).count() > 1;
     refuse_foreign_folder(&arguments.out, &configs)?;
     let mut prepared = Vec::new();
-    for (stem, config) in &configs {
-        prepared.push((stem, prepare(config.clone())?));
+    for ((stem, config), path) in configs.iter().zip(&arguments.configs) {
+        let experiment = prepare(config.clone());
+        let overrides = arguments.overrides.all();
+        prepared.push((stem, experiment.map_err(|error| located(error, path, &overrides))?));
     }
     // The tasks are the same in all.
     prepared.first().into_iter().for_each(|(_, experiment)| warn_about(experiment));
@@ -83,16 +85,37 @@ fn all_of(outcomes: Vec<Result<RunResults>>) -> Result<Vec<RunResults>> {
     interruption.map_or(Ok(runs), Err)
 }
 
-/// The report goes into the folder itself, so a report that is there must be ours: beside it lies one of these runs.
+/// The report goes into the folder itself, so the folder must be ours: one of these runs lies in it, or nothing does. What lies
+/// in the folders of the runs is for each run to judge.
 fn refuse_foreign_folder(out: &Path, configs: &[(String, Config)]) -> Result<()> {
-    let ours = configs.iter().any(|(stem, _)| out.join(stem).join("config.toml").exists());
-    if out.join("report.html").exists() && !ours {
-        return Err(Error::input(
-            out.display(),
-            "holds a report.html of something else; choose another --out",
-        ));
+    let refuse = |message: &str| Err(Error::input(out.display(), message));
+    if out.join("config.toml").exists() {
+        return refuse("is the folder of a run, a comparison needs one of its own; choose another --out");
     }
-    Ok(())
+    if configs.iter().any(|(stem, _)| out.join(stem).join("config.toml").exists()) {
+        return Ok(());
+    }
+    let entries = match std::fs::read_dir(out) {
+        Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(_) if out.is_file() => {
+            return refuse("is a file; a comparison needs a folder: choose another --out");
+        }
+        Err(problem) => return Err(Error::io("read", out, problem)),
+        Ok(entries) => entries,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|problem| Error::io("read", out, problem))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    let begun = |name: &str| configs.iter().any(|(stem, _)| stem == name) || name.starts_with(".pacmeta-");
+    match names.iter().find(|name| !begun(name)) {
+        None => Ok(()),
+        Some(first) => refuse(&format!(
+            "the folder is not empty (`{first}`) and holds none of these runs; choose another --out or an empty folder"
+        )),
+    }
 }
 
 fn as_text(runs: &[RunResults]) -> Result<String> {

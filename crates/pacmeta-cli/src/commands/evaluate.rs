@@ -5,13 +5,13 @@ use pacmeta::{Error, Result, Task};
 use pacmeta_tensor::Key;
 use serde_json::{Value, json};
 
-use super::inputs::{read_model, read_tasks};
+use super::inputs::{in_files, read_adaptable_model, read_tasks};
 use super::scores::score_table;
 use crate::arguments::Evaluate;
 use crate::output::{print, print_json, warn};
 
 pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
-    let model = read_model(&arguments.run, arguments.temperature)?;
+    let model = read_adaptable_model(&arguments.run, arguments.temperature)?;
     let table = read_tasks(&arguments.tasks, &model, &arguments.run, arguments.task_column.as_deref())?;
     let (tasks, single): (Vec<Task>, Vec<Task>) = table.tasks.into_iter().partition(|task| task.len() > 1);
     let single: Vec<&str> = single.iter().map(Task::name).collect();
@@ -42,6 +42,15 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
             ));
         }
         (None, None) => tasks,
+        (Some(_), None) => {
+            return Err(Error::input(
+                "option `--support`",
+                format!(
+                    "every task of {} marks its support, so that none is drawn; remove it",
+                    arguments.tasks.display()
+                ),
+            ));
+        }
         (Some(support), _) => {
             let key = Key::new(arguments.seed).named("support");
             let tasks = tasks.into_iter().enumerate();
@@ -53,7 +62,8 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
                 .collect::<Result<_>>()?
         }
     };
-    let scores = evaluate(&model, &tasks)?;
+    let named = |error| in_files(error, &arguments.run, &arguments.tasks);
+    let scores = evaluate(&model, &tasks).map_err(named)?;
     let plain = floor_scores(Floor::PlainGp, &model, &tasks)?;
     let mean = floor_scores(Floor::PriorMean, &model, &tasks)?;
     if arguments.json {

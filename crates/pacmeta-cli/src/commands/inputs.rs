@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use pacmeta::config::Config;
-use pacmeta::environments::table::{Format, TableOptions, TaskTable, parse_csv, parse_json, read_bytes};
+use pacmeta::environments::table::{
+    ColumnsOf, Format, TableOptions, TaskTable, parse_csv_for, parse_json, read_bytes,
+};
 use pacmeta::learners::{Learner, TargetTemperature};
 use pacmeta::{Error, Model, Result};
 
@@ -43,6 +45,27 @@ pub(super) fn read_model(run: &Path, temperature: Option<TemperatureArgument>) -
         }
     };
     Ok(model.with_learner(learner))
+}
+
+/// The same for a command that adapts: the model says how.
+pub(super) fn read_adaptable_model(run: &Path, temperature: Option<TemperatureArgument>) -> Result<Model> {
+    let model = read_model(run, temperature)?;
+    model.learner_for(run.display())?;
+    Ok(model)
+}
+
+/// Names the files in errors about a task or the prior, which do not know where these came from.
+pub(super) fn in_files(error: Error, run: &Path, tasks: &Path) -> Error {
+    let Error::Input(problem) = error else { return error };
+    if problem.origin.starts_with("task `") {
+        let place =
+            problem.place.iter().fold(problem.origin.clone(), |task, place| format!("{task}, {place}"));
+        return Error::input_at(tasks.display(), place, problem.message);
+    }
+    if problem.origin == "the prior" {
+        return Error::input(run.display(), format!("the prior {}", problem.message));
+    }
+    Error::Input(problem)
 }
 
 /// Reads tasks with the columns of a model. Tasks of one example are let through.
@@ -85,7 +108,7 @@ pub(super) fn read_tasks(
         }
         Format::Csv => {
             options.features = Some(columns.features);
-            parse_csv(&origin, &bytes, &options)
+            parse_csv_for(&origin, &bytes, &options, ColumnsOf::Prior)
         }
     }
 }

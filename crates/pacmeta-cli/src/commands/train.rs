@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::MultiProgress;
-use pacmeta::config::{AnyConfig, Config};
+use pacmeta::config::{AnyConfig, Config, located};
 use pacmeta::experiment::{Experiment, Outcome};
 use pacmeta::report::{RunResults, assemble, page};
 use pacmeta::training::files::write_atomically;
@@ -19,17 +19,19 @@ use crate::output::{bold, warn};
 use crate::progress::{Progress, Verbosity};
 
 pub(crate) fn run(arguments: &Train) -> Result<()> {
-    let config = AnyConfig::read(&arguments.config, &arguments.overrides.all())?;
+    let overrides = arguments.overrides.all();
+    let config = AnyConfig::read(&arguments.config, &overrides)?;
     let out = match &arguments.out {
         Some(out) => out.clone(),
         None => Path::new("runs").join(stem(&arguments.config)?),
     };
-    match config {
+    let outcome = match config {
         AnyConfig::Regression(config) => regression(*config, arguments, &out),
         AnyConfig::Images(config) => super::images::train(*config, arguments, &out),
         AnyConfig::Text(config) => super::text::train(*config, arguments, &out),
         _ => Err(Error::input(arguments.config.display(), "is for another version of pacmeta")),
-    }
+    };
+    outcome.map_err(|error| located(error, &arguments.config, &overrides))
 }
 
 fn regression(config: Config, arguments: &Train, out: &Path) -> Result<()> {

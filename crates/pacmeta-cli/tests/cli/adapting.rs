@@ -97,7 +97,10 @@ fn predictions_equal_the_golden_ones_in_csv_and_json() {
         let number = |field: usize| Value::from(fields[field].parse::<f64>().unwrap());
         close(&number(2), &case["mean"][index], 1e-8);
         close(&number(3), &case["std"][index], 1e-8);
-        assert!(number(4).as_f64() < number(2).as_f64() && number(2).as_f64() < number(5).as_f64());
+        let [mean, std, lower, upper] = [2, 3, 4, 5].map(|field| number(field).as_f64().unwrap());
+        let quantile = 1.959963984540054;
+        assert!((lower - (mean - quantile * std)).abs() < 1e-12 * (mean.abs() + std), "{line}");
+        assert!((upper - (mean + quantile * std)).abs() < 1e-12 * (mean.abs() + std), "{line}");
     }
     let json = place.json(&[&common[..], &["--query", "query.json"]].concat());
     close(&json["predictions"][3]["mean"], &case["mean"][3], 1e-8);
@@ -183,6 +186,12 @@ fn a_support_can_be_drawn_where_a_file_marks_none() {
     let text = place.ok(&[&common[..], &["--support", "4", "--seed", "1"]].concat());
     assert!(text.contains("Support drawn by seed 1 in 3 of 3 tasks: 4 examples each"), "{text}");
     place.refused(&[&common[..], &["--support", "0"]].concat(), &["--support"]);
+    // Where all tasks mark theirs there is nothing to draw.
+    let marked = golden("evaluation_tasks.json");
+    place.refused(
+        &["evaluate", &prior, "--tasks", &marked, "--temperature", "5", "--support", "99"],
+        &["--support", "evaluation_tasks.json", "marks its support"],
+    );
 }
 
 #[test]

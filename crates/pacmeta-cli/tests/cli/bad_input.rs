@@ -1,5 +1,7 @@
 //! Mistakes are told where they are, with exit code 2, and nothing is overwritten.
 
+use serde_json::{Map, Value, json};
+
 use crate::helper::{Place, SMALL, golden};
 
 #[test]
@@ -8,6 +10,11 @@ fn configurations() {
     place.refused(&["train", "absent.toml"], &["absent.toml"]);
     place.write("latin.toml", b"seed = 1\n# caf\xe9\n");
     place.refused(&["train", "latin.toml"], &["latin.toml", "line 2", "UTF-8"]);
+    for nothing in ["", " \n\t\r\n", "\u{feff}\n"] {
+        place.write("empty.toml", nothing);
+        place.refused(&["train", "empty.toml"], &["empty.toml", "is empty", "`[data]`"]);
+        place.refused(&["compare", "empty.toml", "small.toml"], &["empty.toml", "is empty"]);
+    }
     place.write("broken.toml", "seed = \n");
     place.refused(&["train", "broken.toml"], &["broken.toml", "line 1", "TOML"]);
     place.write("unknown.toml", "[training]\niteration = 10\n");
@@ -16,6 +23,8 @@ fn configurations() {
     place.refused(&["train", "small.toml", "--set", "method.subset=9"], &["method.subset", "does not fit"]);
     place.refused(&["train", "small.toml", "--set", "nonsense"], &["KEY=VALUE"]);
     place.refused(&["train", "small.toml", "--threads", "0"], &["--threads"]);
+    place.refused(&["train", "small.toml", "--threads", "-1"], &["--threads", "1..=1024"]);
+    place.refused(&["train", "small.toml", "--seed", "-1"], &["--seed", "whole number from 0"]);
     place.refused(&["train"], &["CONFIG.toml"]);
     assert!(!place.path("runs").exists(), "a refused run leaves nothing");
 }
@@ -29,6 +38,7 @@ fn tables() {
         place.refused(&["train", "table.toml"], words);
     };
     train(b"", &["data.csv"]);
+    train(b" \n\n  \r\n", &["data.csv", "the file is empty"]);
     train(b"task,x,y\n", &["data.csv"]);
     train(b"task,x,y\na,1,2\na,1\n", &["data.csv", "line 3"]);
     train(b"task,x,y\na,1,2\na,\xff,1\n", &["data.csv", "line 3", "UTF-8"]);
@@ -166,4 +176,141 @@ fn columns_are_named_where_numbers_are_too_large_and_adapt_is_reserved() {
     place.refused(&["train", "c.toml"], &["feature `load`", "too large", "other units"]);
     place.write("t.csv", table("1.").replace(",1,", ",0.7,"));
     place.refused(&["train", "c.toml"], &["column `adapt`", "reserved", "data.features"]);
+}
+
+#[test]
+fn a_comparison_writes_into_no_folder_of_something_else() {
+    let place = Place::with_small();
+    place.write("second.toml", SMALL.replace("alpha_over_beta = 0.3", "alpha_over_beta = 0.6"));
+    place.write("third.toml", SMALL.replace("alpha_over_beta = 0.3", "alpha_over_beta = 0.9"));
+    let names = |folder: &str| {
+        let mut names: Vec<_> =
+            std::fs::read_dir(place.path(folder)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let compare = |configs: [&'static str; 2], out: &'static str| {
+        ["compare", configs[0], configs[1], "--out", out, "-q"]
+    };
+    let pair = ["small.toml", "second.toml"];
+    place.write("unfinished/config.toml", "seed = 0\n");
+    place.write("unfinished/checkpoints/iteration-00000020.safetensors", "");
+    place.refused(&compare(pair, "unfinished"), &["unfinished", "folder of a run", "--out"]);
+    assert_eq!(names("unfinished"), ["checkpoints", "config.toml"]);
+    place.write("mine/thesis.tex", "precious");
+    place.refused(&compare(pair, "mine"), &["thesis.tex", "not empty", "--out"]);
+    assert_eq!(names("mine"), ["thesis.tex"]);
+    place.refused(&compare(pair, "small.toml"), &["is a file"]);
+    std::fs::create_dir(place.path("ours")).unwrap();
+    place.ok(&compare(pair, "ours"));
+    place.ok(&compare(["small.toml", "third.toml"], "ours"));
+    let before = names("ours");
+    place.write("other.toml", SMALL);
+    place.write("another.toml", SMALL);
+    place.refused(&compare(["other.toml", "another.toml"], "ours"), &["not empty", "none of these runs"]);
+    assert_eq!(names("ours"), before);
+}
+
+#[test]
+fn sizes_that_no_machine_holds_are_refused_by_their_key() {
+    let place = Place::with_small();
+    let refused = |sets: &[&'static str], words: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        place.refused(&[&["train", "small.toml"][..], &sets].concat(), words);
+    };
+    refused(&["prior.hidden=[65536, 65536]"], &["`prior.hidden`", "parameters are more than"]);
+    refused(&["prior.hidden=[4096, 4096]"], &["`prior.hidden`", "parameters are more than"]);
+    refused(&["data.tasks=1000000", "data.examples=1000000"], &["`data.examples`", "`data.tasks`", "in all"]);
+    refused(&["data.target_tasks=1000000", "data.query=1000000"], &["`data.query`", "`data.target_tasks`"]);
+    assert!(!place.path("runs").exists());
+}
+
+#[test]
+fn keys_that_do_not_fit_a_table_come_with_file_and_line() {
+    let place = Place::new();
+    let rows: String = (0..24).map(|row| format!("t{},{},{}\n", row % 4, row, row * row % 7)).collect();
+    place.write("t.csv", format!("task,x,y\n{rows}"));
+    for (settings, words) in [
+        ("[method]\nsubset = 7\n", ["c.toml, line 4, key `method.subset`", "does not fit"]),
+        ("held_out = 99\n", ["c.toml, line 3, key `data.held_out`", "cannot be held out"]),
+        ("features = [\"y\"]\n", ["c.toml, line 3, key `data.features`", "not a feature"]),
+    ] {
+        place.write("c.toml", format!("[data]\npath = \"t.csv\"\n{settings}"));
+        place.refused(&["train", "c.toml"], &words);
+        place.refused(&["compare", "c.toml"], &words);
+    }
+    place.write("c.toml", "[data]\npath = \"t.csv\"\n");
+    let ran = place.refused(&["train", "c.toml", "--set", "data.held_out=99"], &["`data.held_out`"]);
+    assert!(!ran.stderr.contains("c.toml"), "the file is not to blame: {}", ran.stderr);
+}
+
+/// A safetensors file of f64 tensors, with metadata `pacmeta` or none.
+fn safetensors(tensors: &[(&str, &[usize])], metadata: Option<Value>) -> Vec<u8> {
+    let (mut header, mut data) = (Map::new(), Vec::new());
+    for (name, shape) in tensors {
+        let begin = data.len();
+        data.extend((0..shape.iter().product::<usize>()).flat_map(|_| 0.5_f64.to_le_bytes()));
+        let entry = json!({"dtype": "F64", "shape": shape, "data_offsets": [begin, data.len()]});
+        header.insert((*name).to_owned(), entry);
+    }
+    if let Some(metadata) = metadata {
+        header.insert("__metadata__".to_owned(), json!({"pacmeta": metadata.to_string()}));
+    }
+    let header = Value::Object(header).to_string();
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat()
+}
+
+#[test]
+fn metadata_are_refused_by_their_key_and_what_is_missing_is_said() {
+    let place = Place::new();
+    place.write("t.json", r#"{"tasks": [{"x": [1, 2], "y": [2, 3], "adapt": [0]}]}"#);
+    let network: [(&str, &[usize]); 2] = [("mean.output.bias", &[1]), ("mean.output.weight", &[1, 1])];
+    let process: [(&str, &[usize]); 4] =
+        [network[0], network[1], ("features.output.bias", &[2]), ("features.output.weight", &[2, 1])];
+    let state: [(&str, &[usize]); 1] = [("parameters.mean.output.bias", &[1])];
+    let evaluate = ["evaluate", "p.safetensors", "--tasks", "t.json"];
+    let bound = ["bound", "p.safetensors", "--tasks", "t.json"];
+    let with = |metadata: Value| drop(place.write("p.safetensors", safetensors(&process, Some(metadata))));
+
+    with(json!({"format": 1, "method": {"name": "pacoh", "beta": 50}}));
+    place.ok(&evaluate);
+    place.ok(&bound);
+    for wrong in [json!(-3), json!(0), json!("warm")] {
+        with(json!({"format": 1, "method": {"name": "pacoh", "beta": wrong}}));
+        for command in [evaluate, bound] {
+            let words = ["p.safetensors, metadata `pacmeta`, key `method.beta`", "expected a number above 0"];
+            place.refused(&command, &words);
+        }
+    }
+    for (key, words) in [("standardisation", "x_mean"), ("learner", "`kind`"), ("columns", "`features`")] {
+        with(json!({"format": 1, key: 3}));
+        let ran = place.refused(&evaluate, &[&format!("key `{key}`"), "expected an object with", words]);
+        assert!(!ran.stderr.contains("Unchecked") && !ran.stderr.contains("enum"), "{}", ran.stderr);
+    }
+    with(json!({"format": "1"}));
+    let ran = place.refused(&evaluate, &["key `format`", "expected the number 1"]);
+    assert!(!ran.stderr.contains("update"), "{}", ran.stderr);
+
+    place.write("p.safetensors", safetensors(&process, None));
+    place.refused(&evaluate, &["p.safetensors: does not say how to adapt", "--temperature"]);
+    place.write("p.safetensors", safetensors(&network, None));
+    let ran =
+        place.refused(&evaluate, &["p.safetensors: does not say how to adapt", "`steps`", "docs/formats.md"]);
+    assert!(!ran.stderr.contains("--temperature"), "it has none: {}", ran.stderr);
+    place.write("p.safetensors", safetensors(&state, None));
+    place.refused(&bound, &["p.safetensors", "state of a training run", "prior.safetensors"]);
+}
+
+#[test]
+fn whole_numbers_below_0_are_told_what_was_expected() {
+    let place = Place::new();
+    let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
+    let bound = ["bound", &prior, "--tasks", &tasks];
+    for option in ["--observed-tasks", "--target-examples", "--draws", "--tasks-per-draw", "--fresh-examples"]
+    {
+        place.refused(&[&bound[..], &[option, "-1"]].concat(), &[option, "-1", "expected a whole number"]);
+    }
+    place.refused(&[&bound[..], &["--seed", "-1"]].concat(), &["--seed", "expected a whole number"]);
+    let evaluate = ["evaluate", &prior, "--tasks", &tasks];
+    place.refused(&[&evaluate[..], &["--support", "-1"]].concat(), &["--support", "-1 is not in 1"]);
 }

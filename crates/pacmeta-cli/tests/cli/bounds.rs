@@ -244,3 +244,70 @@ fn options_of_bounds_are_refused_where_they_do_nothing_or_make_no_sense() {
     place.refused(&[&common[..], &ASSUME, &three].concat(), &["--gap", "at least 0"]);
     place.refused(&[&common[..], &["--gradient", "nodir/g.safetensors"]].concat(), &["no folder `nodir`"]);
 }
+
+#[test]
+fn a_matrix_that_cannot_be_factorised_is_a_failure_with_task_size_and_temperature() {
+    let place = Place::new();
+    let prior = golden("gp_prior.safetensors");
+    place.write(
+        "twins.json",
+        r#"{"tasks": [{"name": "twins", "x": [0, 0, 0.3, 0.3, 0.6], "y": [0, 1, 2, 3, 4], "adapt": [0, 1, 2, 3, 4]}]}"#,
+    );
+    let common = ["bound", &prior, "--tasks", "twins.json"];
+    for temperatures in [
+        &["--objective", "pacoh", "--beta", "1e17"][..],
+        &["--objective", "pacmaml", "--beta", "1", "--alpha", "1e17"],
+    ] {
+        let ran = place.run(&[&common[..], temperatures].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        for words in ["`twins`", "5 x 5", "temperature 1", "not positive definite"] {
+            assert!(ran.stderr.contains(words), "no `{words}` in: {}", ran.stderr);
+        }
+    }
+    place.ok(&[&common[..], &["--objective", "pacoh", "--beta", "50000"]].concat());
+}
+
+#[test]
+fn an_assumption_that_cannot_hold_is_refused() {
+    let place = Place::new();
+    let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
+    let common = [
+        "bound",
+        &prior,
+        "--tasks",
+        &tasks,
+        "--beta",
+        "10",
+        "--theorem",
+        "2",
+        "--hyper-posterior-std",
+        "0.05",
+    ];
+    let assume = |what: &'static str| [&common[..], &["--draws", "4", "--assume", what]].concat();
+    place.refused(&assume("bounded:0,0.001"), &["--assume", "between 0 and 0.001", "the mean loss on task"]);
+    place.refused(&assume("bounded:1e6,2e6"), &["--assume", "the mean loss on task"]);
+    place.refused(&assume("non-negative:0"), &["--assume", "second moment", "above 0"]);
+    let text = place.ok(&assume("bounded:0,1e6"));
+    assert!(text.contains("clipped"), "what the number is about: {text}");
+}
+
+#[test]
+fn refusals_name_the_file_of_the_task_or_of_the_prior() {
+    let place = Place::new();
+    let prior = golden("gp_prior.safetensors");
+    place.write("plain.json", r#"{"tasks": [{"name": "bare", "x": [1, 2], "y": [2, 3]}]}"#);
+    place.write("large.json", r#"{"tasks": [{"name": "large", "x": [1, 2], "y": [2e200, 3]}]}"#);
+    place.write("column.csv", "shop,x,y\na,1,2\na,2,3\n");
+    let bound = |tasks: &'static str, extra: &[&'static str], words: &[&str]| {
+        place.refused(&[&["bound", &prior, "--tasks", tasks, "--beta", "3"], extra].concat(), words);
+    };
+    bound(
+        "plain.json",
+        &["--objective", "pacmaml", "--alpha", "1"],
+        &["plain.json, task `bare`", "states no `adapt`"],
+    );
+    bound("large.json", &["--objective", "pacoh"], &["large.json, task `large`", "too large"]);
+    let ran = place.run(&["bound", &prior, "--tasks", "column.csv", "--objective", "pacoh", "--beta", "3"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--task-column") && !ran.stderr.contains("data.task"), "{}", ran.stderr);
+}

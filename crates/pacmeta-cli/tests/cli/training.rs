@@ -19,6 +19,19 @@ fn a_run_leaves_its_files_and_prints_scores_beside_the_floors() {
     assert!(ran.stderr.contains("training, 60 iterations"), "{}", ran.stderr);
     let metrics = place.text("runs/small/metrics.jsonl");
     assert_eq!(metrics.lines().count(), 6);
+    // TensorBoard's file has every number of every line under the same name.
+    let mut names =
+        std::fs::read_dir(place.path("runs/small")).unwrap().map(|entry| entry.unwrap().file_name());
+    let events = names.find(|name| name.to_string_lossy().starts_with("events.out.tfevents.")).unwrap();
+    let events = place.read(&format!("runs/small/{}", events.to_string_lossy()));
+    let line: serde_json::Value = serde_json::from_str(metrics.lines().next().unwrap()).unwrap();
+    let tags: Vec<&String> = line.as_object().unwrap().keys().filter(|key| *key != "iteration").collect();
+    assert_eq!(tags.len(), 5, "{metrics}");
+    for tag in tags {
+        // Field 1 of a value: the tag with its length.
+        let field = [&[0x0a, tag.len() as u8][..], tag.as_bytes()].concat();
+        assert_eq!(events.windows(field.len()).filter(|window| *window == field).count(), 6, "{tag}");
+    }
     let report = place.text("runs/small/report.html");
     assert!(report.contains("pacmeta train small.toml"), "the report shows the command");
 
@@ -87,12 +100,27 @@ fn runs_of_a_comparison_go_side_by_side_to_the_same_bits() {
         "third.toml",
         SMALL.replace("beta_per_example = 30\nalpha_over_beta = 0.3", "name = \"maml\""),
     );
+    let recipe = SMALL.replace("beta_per_example = 30\nalpha_over_beta = 0.3", "name = \"pacoh-map\"");
+    let recipe =
+        recipe.replace("[training]", "[prior]\nkernel = \"learned\"\n[training]\noptimiser = \"adamw\"");
+    place.write("fourth.toml", recipe);
     for threads in ["1", "2"] {
         let out = format!("with-{threads}");
-        let configs = ["compare", "small.toml", "second.toml", "third.toml"];
+        let configs = ["compare", "small.toml", "second.toml", "third.toml", "fourth.toml"];
         place.ok(&[&configs[..], &["--threads", threads, "--out", &out]].concat());
     }
-    for run in ["small", "second", "third"] {
+    let config = place.text("with-1/fourth/config.toml");
+    for line in
+        ["name = \"pacoh-map\"", "kernel = \"learned\"", "optimiser = \"adamw\"", "weight_decay = 0.2"]
+    {
+        assert!(config.contains(line), "{config}");
+    }
+    let prior = place.text_lossy("with-1/fourth/prior.safetensors");
+    assert!(
+        prior.contains("likelihood.raw_noise") && prior.contains("learned_noise"),
+        "it adapts with its own noise"
+    );
+    for run in ["small", "second", "third", "fourth"] {
         for file in ["prior.safetensors", "metrics.jsonl", "temperatures.json"] {
             let name = |threads: u8| format!("with-{threads}/{run}/{file}");
             assert_eq!(place.read(&name(1)), place.read(&name(2)), "{run} {file}");
@@ -381,4 +409,94 @@ fn a_single_observed_task_is_singular_and_few_scored_tasks_tell_nothing() {
     assert!(text.contains("too few tasks to tell"), "{text}");
     let report = place.text("runs/small/report.html");
     assert!(report.contains("95% coverage"), "the report has the column of the printed table");
+}
+
+/// The system's own count of the most memory that the process held, read until the process is gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_on_the_largest_tasks_of_the_study_stays_below_100_mb() {
+    for config in ["sinusoid.toml", "sinusoid-maml.toml"] {
+        let place = Place::new();
+        let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs").join(config);
+        let mut child = place
+            .command(&["train", config.to_str().unwrap(), "--quiet"])
+            .args(["--set", "data.examples=100", "--set", "training.iterations=400"])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let mut peak = 0;
+        let ended = loop {
+            let text = std::fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+            peak = line.map_or(peak, |kilobytes| kilobytes.parse::<u64>().unwrap());
+            if let Some(ended) = child.try_wait().unwrap() {
+                break ended;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        assert!(ended.success(), "{config:?}");
+        assert!((1_000..100_000).contains(&peak), "{config:?} held {peak} kB");
+    }
+}
+
+#[test]
+fn tasks_come_from_json_and_from_every_environment() {
+    let place = Place::with_small();
+    for (environment, features) in [("cauchy", 2), ("gp-draws", 1)] {
+        let set = format!("data.environment={environment}");
+        let value = place.json(&["train", "small.toml", "--set", &set, "--out", environment, "--json", "-q"]);
+        assert_eq!(value["scores"]["tasks"], 4, "{value}");
+        assert!(value["scores"]["rmse"].as_f64().unwrap() > 0.0, "{value}");
+        let prior = place.text_lossy(&format!("{environment}/prior.safetensors"));
+        let names = if features == 1 { r#"\"features\":[\"x\"]"# } else { r#"\"features\":[\"x0\",\"x1\"]"# };
+        assert!(prior.contains(names), "{environment}: {}", prior.chars().take(2000).collect::<String>());
+    }
+    let task = |task: u32| {
+        let x: Vec<f64> = (0..8).map(|example| f64::from(example) / 2.0).collect();
+        let y: Vec<f64> = x.iter().map(|x| (x + f64::from(task)).sin()).collect();
+        serde_json::json!({"name": format!("t{task}"), "x": x, "y": y})
+    };
+    let tasks: Vec<_> = (0..5).map(task).collect();
+    place.write("tasks.json", serde_json::json!({"features": ["time"], "tasks": tasks}).to_string());
+    place.write(
+        "own.toml",
+        "[data]\npath = \"tasks.json\"\nheld_out = 2\nsupport = 3\n[method]\nbeta_per_example = 30\nalpha_over_beta = 0.5\n\
+         [training]\niterations = 20\n",
+    );
+    let text = place.ok(&["train", "own.toml"]);
+    assert!(text.contains("3 observed tasks of 8 examples from tasks.json"), "{text}");
+    let new = r#"{"features": ["time"], "tasks": [{"x": [1, 2, 3], "y": [0.8, 0.9, 0.1], "adapt": [0, 1]}]}"#;
+    place.write("new.json", new);
+    let scores = place.json(&["evaluate", "runs/own", "--tasks", "new.json", "--json"]);
+    assert_eq!(scores["per_task"][0]["query"], 1);
+}
+
+/// A limit on file sizes fails like a full disk: the first training state is larger than all that is written before it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_fails_the_run_and_the_same_command_goes_on_later() {
+    let place = Place::with_small();
+    let script = "trap '' XFSZ; ulimit -f 16; exec \"$0\" train small.toml -q";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")])
+        .current_dir(place.path(""))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("cannot write") && errors.contains("iteration-00000020.safetensors"), "{errors}");
+    assert!(!place.path("runs/small/prior.safetensors").exists());
+    for folder in ["runs/small", "runs/small/checkpoints"] {
+        for entry in std::fs::read_dir(place.path(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(!name.ends_with(".tmp") && !name.starts_with("iteration-"), "{folder}/{name} is left");
+        }
+    }
+    place.ok(&["train", "small.toml"]);
+    place.ok(&["train", "small.toml", "--out", "whole"]);
+    for file in ["prior.safetensors", "metrics.jsonl"] {
+        assert_eq!(place.read(&format!("runs/small/{file}")), place.read(&format!("whole/{file}")), "{file}");
+    }
 }

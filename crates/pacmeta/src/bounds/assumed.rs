@@ -39,7 +39,14 @@ pub(super) fn in_words(
     };
     match simulated {
         Some(simulated) => sentences.push(simulated_psi(simulated, units)),
-        None => sentences.extend(assumed_psi(request, units)),
+        None => {
+            sentences.extend(assumed_psi(request, units));
+            sentences.push(
+                "functions of a Gaussian process are unbounded, so the two lines above speak of targets in an interval and of \
+                 predictions clipped to it, for which the number holds"
+                    .to_owned(),
+            );
+        }
     }
     if model.standardisation().is_some() {
         sentences.push(

@@ -83,6 +83,25 @@ fn standardised(model: &Model, tasks: &[Task]) -> Result<Vec<Task>> {
     tasks.iter().map(|task| model.standardise(task)).collect()
 }
 
+/// Refuses numbers of a task that left the range of `f64`.
+fn check_finite(task: &Task, numbers: &[f64]) -> Result<()> {
+    if numbers.iter().all(|number| number.is_finite()) {
+        return Ok(());
+    }
+    Err(Error::input(
+        format!("task `{}`", task.name()),
+        "its risk leaves the range of numbers: its targets, or the parameters of the prior, are too large; use other units",
+    ))
+}
+
+/// Refuses a prior whose squared norm leaves the range of `f64`.
+fn check_norm(model: &Model) -> Result<()> {
+    if model.parameters().squared_norm().is_finite() {
+        return Ok(());
+    }
+    Err(Error::input("the prior", "has parameters so large that their squares leave the range of numbers"))
+}
+
 /// S' of a task.
 fn adapt_of(task: &Task) -> Result<&[usize]> {
     task.adapt().ok_or_else(|| {

@@ -242,10 +242,14 @@ pub fn objective_of(
     if !members.iter().map(|member| member.task).eq(0..tasks.len()) {
         return Err(crate::error::Error::input("the members", "expected every task once, in order"));
     }
+    super::check_norm(model)?;
     let parameters = model.parameters();
     let chunks = chunks(request.kind, spec, parameters.values(), &tasks, members, gradient.is_some())?;
 
     let values: Vec<TaskObjective> = chunks.iter().flat_map(|chunk| chunk.tasks.iter().copied()).collect();
+    for (task, TaskObjective { log_partition, risk, kl, w, .. }) in tasks.iter().zip(&values) {
+        super::check_finite(task, &[*log_partition, *risk, *kl, *w])?;
+    }
     let observed_tasks = request.observed_tasks.unwrap_or(tasks.len());
     let xi = request.xi(observed_tasks)?;
     let terms = summed(request, xi, &values, parameters.squared_norm())?;

@@ -15,7 +15,9 @@
 //! (in distribution) and was chosen without looking at the examples' values. beta, lambda, delta, sigma0^2 and the
 //! assumptions were fixed before the data were seen; choosing among k values of beta by looking at the result costs
 //! delta/k. theta0 and s^2 may depend on the data. The assumptions are about the loss in the units used, for every
-//! hypothesis: standardised units where the model has a standardisation. One that was computed from the observed tasks
+//! hypothesis: standardised units where the model has a standardisation. Functions of a Gaussian process are unbounded, so an
+//! assumption means targets in an interval and predictions clipped to it, for which the number holds: clipping raises neither
+//! risk nor divergence. A standardisation that was computed from the observed tasks
 //! is itself a choice made after seeing data, which the theorems do not cover; the list of assumptions says so.
 
 use pacmeta_bounds::{
@@ -140,9 +142,14 @@ impl TheoremRequest {
             });
         }
         let psi = |assumption: Assumption, option| {
-            assumption.psi().ok_or_else(|| {
+            let is_possible = assumption != Assumption::NonNegative { second_moment: 0.0 };
+            assumption.psi().filter(|_| is_possible).ok_or_else(|| {
                 if assumption == Assumption::Simulated {
                     return option_error(option, "the cumulant terms were not simulated; they need an environment");
+                }
+                if let Assumption::NonNegative { .. } = assumption {
+                    let message = "says that the second moment of the loss is 0, and with it every loss; give a number above 0";
+                    return option_error(option, message);
                 }
                 let message = "is \"none\": a bound needs an assumption about the loss (bounded, sub-gaussian, \
                                sub-gamma or non-negative); without one, ask for the objective";
@@ -289,7 +296,8 @@ pub struct TheoremSettings {
 ///
 /// # Errors
 /// When the prior is not a Gaussian process, an option is out of range, the hyper-posterior is a Dirac, there is no
-/// task, a task lacks the S' that Theorem 4 needs, a covariance matrix is not positive definite, or the theorem refuses.
+/// task, a task lacks the S' that Theorem 4 needs, a covariance matrix is not positive definite, the assumption contradicts what
+/// was measured, or the theorem refuses.
 pub fn bound(model: &Model, tasks: &[Task], request: &TheoremRequest) -> Result<TheoremReport> {
     bound_with(model, tasks, request, None)
 }
@@ -317,6 +325,7 @@ fn bound_with(
     request.check()?;
     let settings = request.settings(simulated)?;
     gaussian_process(model.spec())?;
+    super::check_norm(model)?;
     let centre = model.parameters().values();
     let hyper_posterior = match request.hyper_posterior_variance {
         0.0 => HyperPosterior::Dirac { location: centre },
@@ -326,6 +335,7 @@ fn bound_with(
     let tasks = super::standardised(model, tasks)?;
     let members = request.kind().members(&tasks)?;
     let terms = measured(model, &tasks, &members, request)?;
+    refuse_contradiction(request.example_assumption, &tasks, &terms)?;
     let sizes = |target| EnvironmentSizes {
         observed: tasks.iter().map(|task| task.len() as f64).sum::<f64>() / tasks.len() as f64,
         target,
@@ -389,12 +399,33 @@ fn measured(
         .iter()
         .enumerate()
         .map(|(index, task)| {
+            for draw in &draws {
+                let (risk, kl) = draw[index];
+                super::check_finite(task, &[risk, kl])?;
+            }
             let column = |of: fn(&(f64, f64)) -> f64| -> Result<Estimate> {
                 Ok(Estimate::mean_of(&draws.iter().map(|draw| of(&draw[index])).collect::<Vec<_>>())?)
             };
             Ok(TaskTerms { empirical_risk: column(|d| d.0)?, kl: column(|d| d.1)?, size: task.len() })
         })
         .collect()
+}
+
+/// What was measured cannot confirm an assumption, but it can contradict one: a mean of losses lies between their bounds.
+fn refuse_contradiction(assumption: Assumption, tasks: &[Task], terms: &[TaskTerms]) -> Result<()> {
+    let Assumption::Bounded { a, b } = assumption else { return Ok(()) };
+    let risks = terms.iter().map(|terms| terms.empirical_risk.value);
+    match tasks.iter().zip(risks).find(|(_, risk)| !(a..=b).contains(risk)) {
+        None => Ok(()),
+        Some((task, risk)) => Err(option_error(
+            "--assume",
+            format!(
+                "says that every loss lies between {a} and {b}, but the mean loss on task `{}` is {risk}; give bounds that hold \
+                 for every example and hypothesis, in the units of the prior",
+                task.name()
+            ),
+        )),
+    }
 }
 
 fn report(

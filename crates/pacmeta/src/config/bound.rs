@@ -21,7 +21,7 @@ pub(super) const KEYS: &[&str] =
 /// | `a`, `b` | needed by bounded | smallest and largest possible loss | a < b |
 /// | `variance` | needed by sub-gaussian and sub-gamma | s^2 | at least 0 |
 /// | `scale` | needed by sub-gamma | c | at least 0 |
-/// | `second_moment` | needed by non-negative | a bound on E\[l^2\] | at least 0 |
+/// | `second_moment` | needed by non-negative | a bound on E\[l^2\] | above 0 |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundConfig {
     /// The probability of failure.
@@ -134,7 +134,7 @@ impl Assumption {
                 scale: needed("scale", Domain::NonNegative)?,
             },
             Kind::NonNegative => {
-                Self::NonNegative { second_moment: needed("second_moment", Domain::NonNegative)? }
+                Self::NonNegative { second_moment: needed("second_moment", Domain::Positive)? }
             }
         };
         let used: Vec<_> = assumption.numbers().into_iter().map(|(key, _)| key).collect();

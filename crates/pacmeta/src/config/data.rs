@@ -12,6 +12,8 @@ use crate::error::Result;
 
 /// The most tasks, and the most examples of one, that are drawn.
 const MOST: usize = 1_000_000;
+/// The most examples of all observed tasks, and of all target tasks, that are drawn.
+const MOST_IN_ALL: usize = 20_000_000;
 
 pub(super) const KEYS: &[&str] = &[
     "environment",
@@ -69,6 +71,8 @@ pub enum DataSource {
 /// | `examples` | 30 | m_i: examples of each | 2 to 1000000 |
 /// | `target_tasks` | 20 | tasks that are scored in the end | 1 to 1000000 |
 /// | `query` | 100 | examples of each target task that are scored, besides the support | 1 to 1000000 |
+///
+/// Observed tasks have at most 20 million examples together, and so have target tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SyntheticData {
     /// Which environment.
@@ -234,13 +238,25 @@ impl DataConfig {
 
 impl SyntheticData {
     fn read(section: Section<'_>, environment: SyntheticEnvironment) -> Result<Self> {
-        Ok(Self {
+        let data = Self {
             environment,
             tasks: section.count("tasks", 1..=MOST)?.unwrap_or(20),
             examples: section.count("examples", 2..=MOST)?.unwrap_or(30),
             target_tasks: section.count("target_tasks", 1..=MOST)?.unwrap_or(20),
             query: section.count("query", 1..=MOST)?.unwrap_or(100),
-        })
+        };
+        for (tasks, count, key, examples) in [
+            ("tasks", data.tasks, "examples", data.examples),
+            ("target_tasks", data.target_tasks, "query", data.query),
+        ] {
+            if count * examples > MOST_IN_ALL {
+                let message = format!(
+                    "{examples} examples of each of {count} tasks are more than {MOST_IN_ALL} in all; lower it, or `data.{tasks}`"
+                );
+                return Err(section.error(key, message));
+            }
+        }
+        Ok(data)
     }
 }
 

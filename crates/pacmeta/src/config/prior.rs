@@ -17,7 +17,7 @@ pub(super) const KEYS: &[&str] = &["hidden", "features", "kernel"];
 ///
 /// | key of `[prior]` | methods | default | purpose | range |
 /// |---|---|---|---|---|
-/// | `hidden` | all | `[32, 32]` | widths of the hidden layers, of the mean and of the feature network | 1 to 64 widths from 1 to 65536 |
+/// | `hidden` | all | `[32, 32]` | widths of the hidden layers, of the mean and of the feature network | 1 to 64 widths from 1 to 65536, at most 20 million parameters in all |
 /// | `features` | Gaussian process | 2 | outputs of the feature network | 1 to 65536 |
 /// | `kernel` | Gaussian process | pacoh-map: `"learned"`, else `"paper"` | the kernel and its noise, see [`Kernel`] | `"paper"` (not pacoh-map), `"learned"` |
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl PriorConfig {
                 "the method {method} learns a network, which has none; it belongs to pacmaml, pacoh, pacoh-map"
             );
             section.refuse(&["features", "kernel"], &why)?;
-            return Ok(Self { hidden, gaussian_process: None });
+            return Self { hidden, gaussian_process: None }.checked();
         }
         let kernel = section.choice("kernel", &["paper", "learned"])?;
         let kernel = match (kernel, method) {
@@ -64,7 +64,14 @@ impl PriorConfig {
             (None, _) => Kernel::Paper,
         };
         let features = section.count("features", widths)?.unwrap_or(2);
-        Ok(Self { hidden, gaussian_process: Some(KernelConfig { features, kernel }) })
+        Self { hidden, gaussian_process: Some(KernelConfig { features, kernel }) }.checked()
+    }
+
+    /// Refuses widths that together make too many parameters, before anything is allocated for them. More features of the data
+    /// can still make more, which is refused by the prior itself.
+    fn checked(self) -> Result<Self> {
+        self.spec(1).layout()?;
+        Ok(self)
     }
 
     pub(super) fn entries(&self) -> Vec<Entry> {

@@ -200,7 +200,9 @@ impl Experiment {
             rate: self.config.training.rate,
             weight_decay: self.config.training.weight_decay,
         };
-        Trainer::new(method.build(&spec)?, tasks, spec.initialise(key.named("prior"))?, settings)
+        // First, since it refuses a prior that is too large.
+        let start = spec.initialise(key.named("prior"))?;
+        Trainer::new(method.build(&spec)?, tasks, start, settings)
     }
 
     /// How batches are drawn.

@@ -29,7 +29,7 @@ pub enum TargetTemperature {
 
 /// What happens to a prior when a support set arrives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", expecting = "an object with `kind` and its numbers")]
 #[non_exhaustive]
 pub enum Learner {
     /// The Gibbs posterior of a Gaussian process.

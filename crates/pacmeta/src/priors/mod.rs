@@ -110,3 +110,51 @@ fn perceptron_tensors(
     }
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_weights_are_uniform_up_to_one_over_the_root_of_their_inputs() {
+        let spec = GaussianProcessSpec {
+            dimension: 25,
+            mean_hidden: vec![200],
+            feature_hidden: vec![100, 60],
+            feature_dimension: 40,
+            kernel: Kernel::Learned,
+        };
+        let parameters = PriorSpec::GaussianProcess(spec).initialise(Key::new(3)).unwrap();
+        for (name, inputs) in [
+            ("mean.hidden.0.weight", 25.0_f64),
+            ("mean.hidden.0.bias", 25.0),
+            ("mean.output.weight", 200.0),
+            ("features.hidden.1.weight", 100.0),
+            ("features.output.weight", 60.0),
+        ] {
+            let values = parameters.tensor(name).unwrap();
+            let (limit, count) = (1.0 / inputs.sqrt(), values.len() as f64);
+            let largest = values.iter().fold(0.0_f64, |a, b| a.max(b.abs()));
+            assert!(largest <= limit && largest > 0.95 * limit, "{name}: {largest} of {limit}");
+            let mean = values.iter().sum::<f64>() / count;
+            let variance = values.iter().map(|value| value * value).sum::<f64>() / count;
+            // Four standard errors: the variance of U(-1, 1) is 1/3, that of its square 4/45.
+            assert!(mean.abs() < 4.0 * limit / (3.0 * count).sqrt(), "{name}: mean {mean}");
+            let error = 4.0 * limit * limit * (4.0 / 45.0 / count).sqrt();
+            assert!((variance - limit * limit / 3.0).abs() < error, "{name}: variance {variance}");
+        }
+        for name in ["kernel.raw_output_scale", "kernel.raw_length_scale", "likelihood.raw_noise"] {
+            assert!(parameters.tensor(name).unwrap().iter().all(|value| *value == 0.0), "{name}");
+        }
+    }
+
+    #[test]
+    fn too_many_parameters_are_refused_before_they_are_allocated() {
+        let wide = PriorSpec::Network(NetworkSpec { dimension: 1, hidden: vec![LARGEST_WIDTH; 64] });
+        let message = wide.initialise(Key::new(0)).unwrap_err().to_string();
+        assert!(
+            message.contains("prior.hidden") && message.contains("parameters are more than"),
+            "{message}"
+        );
+    }
+}

@@ -228,6 +228,11 @@ fn check_format(origin: &str, metadata: Option<&Value>) -> Result<()> {
     let Some(metadata) = metadata else { return Ok(()) };
     match metadata.get("format") {
         Some(found) if found.as_u64() == Some(FORMAT) => Ok(()),
+        Some(found) if found.as_u64().is_none() => Err(Error::input_at(
+            origin,
+            format!("{PLACE}, key `format`"),
+            format!("expected the number {FORMAT}, found {found}"),
+        )),
         Some(found) => {
             let writer = match metadata.get("written_by").and_then(Value::as_str) {
                 Some(writer) => format!("written by {writer}"),

@@ -225,3 +225,54 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pacmeta_tensor::Key;
+
+    use super::*;
+    use crate::bounds::{ObjectiveKind, ObjectiveRequest, objective};
+    use crate::methods::{MethodSettings, Resample, SubsetRule};
+    use crate::model::Model;
+    use crate::priors::{GaussianProcessSpec, PriorSpec};
+
+    #[test]
+    fn the_first_step_goes_along_the_gradient_of_the_whole_objective() {
+        let spec = PriorSpec::GaussianProcess(GaussianProcessSpec::paper(1));
+        let start = spec.initialise(Key::new(1)).unwrap();
+        let task = Task::new("a", 1, vec![0.1, -0.7, 1.2], vec![0.5, -1.0, 0.8]).unwrap();
+        // xi = 1/(n beta) = 1/2.
+        let (beta, sigma0_squared) = (2.0, 0.5);
+        let request =
+            ObjectiveRequest { sigma0_squared, ..ObjectiveRequest::new(ObjectiveKind::Pacoh { beta }) };
+        let model = Model::new(spec.clone(), start.clone());
+        let mut gradient = start.clone();
+        let expected = objective(&model, std::slice::from_ref(&task), &request, Some(&mut gradient)).unwrap();
+        let settings = TrainerSettings {
+            sampler: BatchSampler {
+                size: 1,
+                subset: None,
+                rule: SubsetRule::Nested,
+                resample: Resample::EachIteration,
+                key: Key::new(2),
+            },
+            hyper_prior: HyperPrior { xi: 0.5, sigma0_squared },
+            rate: 1e-3,
+            weight_decay: 0.0,
+        };
+        let method = MethodSettings::Pacoh { beta }.build(&spec).unwrap();
+        let mut trainer = Trainer::new(method, std::slice::from_ref(&task), start.clone(), settings).unwrap();
+        let terms = trainer.step().unwrap();
+        assert!((terms.total - expected.total).abs() < 1e-12 * expected.total.abs());
+        assert!((terms.hyper_prior - expected.xi * expected.hyper_kl).abs() < 1e-12 * terms.hyper_prior);
+        let state = trainer.state();
+        let (name, first_moment) = &state.optimiser[0];
+        assert_eq!((name.as_str(), first_moment.len()), ("first_moment", start.values().len()));
+        let mut pull: f64 = 0.0;
+        for ((moment, gradient), theta) in first_moment.iter().zip(gradient.values()).zip(start.values()) {
+            assert!((moment - 0.1 * gradient).abs() < 1e-13, "{moment} for {gradient}");
+            pull = pull.max(0.1 * theta.abs()); // xi/sigma0^2 = 1
+        }
+        assert!(pull > 1e-2, "the hyper-prior's part, {pull}, is large enough to be missed");
+    }
+}

@@ -350,6 +350,11 @@ fn files_that_cannot_be_read_are_named() {
     assert!(message(read(b"\xff\xfes\0e\0")).contains("not UTF-8"));
     assert!(message(read(b"seed = [\n")).contains("a.toml, line "));
     assert!(message(read(&vec![b'#'; (1 << 20) + 1])).contains("bytes"));
-    assert_eq!(read(b"").unwrap(), Config::default());
+    for nothing in [&b""[..], b"\n \t\r\n", b"\xef\xbb\xbf\n"] {
+        let empty = message(read(nothing));
+        assert!(empty.contains("a.toml: the file is empty") && empty.contains("`[data]`"), "{empty}");
+    }
+    assert_eq!(read(b"[data]\n").unwrap(), Config::default());
+    assert_eq!(parse(""), Config::default());
     assert_eq!(read(b"\xef\xbb\xbfseed = 4\r\n\r\n[data]\r\n").unwrap().seed, 4);
 }

@@ -76,7 +76,7 @@ proptest! {
     fn numbers_survive_writing(
         seed in 0..=i64::MAX as u64,
         bits in proptest::collection::vec(any::<u64>(), 4),
-        hidden in proptest::collection::vec(1..=65536_usize, 1..5),
+        hidden in proptest::collection::vec(1..=1500_usize, 1..5),
         path in "\\PC{0,12}[a\\\\\"']",
     ) {
         let positive = |bits: u64| Some(f64::from_bits(bits).abs()).filter(|x| x.is_finite() && *x > 0.0).unwrap_or(1.0);

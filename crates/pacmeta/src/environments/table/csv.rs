@@ -5,7 +5,7 @@ pub(crate) mod reader;
 use std::collections::{HashMap, HashSet};
 
 use super::queries::{Queries, Records};
-use super::{Format, SupportTask, TableOptions, TaskTable, finish, listed, quoted};
+use super::{ColumnsOf, Format, SupportTask, TableOptions, TaskTable, finish, listed, quoted};
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -16,9 +16,22 @@ use reader::Table;
 /// # Errors
 /// When the bytes are not such a table; the error names line and column, and what to do.
 pub fn parse_csv(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<TaskTable> {
+    parse_csv_for(origin, bytes, options, ColumnsOf::Configuration)
+}
+
+/// The same with advice for whoever chose the columns.
+///
+/// # Errors
+/// As for [`parse_csv`].
+pub fn parse_csv_for(
+    origin: &str,
+    bytes: &[u8],
+    options: &TableOptions,
+    chosen_by: ColumnsOf,
+) -> Result<TaskTable> {
     options.check()?;
     let mut table = Table::open(origin, bytes)?;
-    let columns = Columns::choose(&table, options)?;
+    let columns = Columns::choose(&table, options, chosen_by)?;
     let mut growing: Vec<Growing> = Vec::new();
     let mut by_name: HashMap<String, usize> = HashMap::new();
     while table.next()? {
@@ -41,9 +54,15 @@ pub fn parse_csv(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<T
                 "0" => {}
                 "1" => task.adapt.push(task.targets.len() - 1),
                 other => {
+                    let remedy = match chosen_by {
+                        ColumnsOf::Configuration => {
+                            "if the column is a feature, rename it or list it in `data.features`"
+                        }
+                        ColumnsOf::Prior => "rename the column if it means something else",
+                    };
                     let message = format!(
                         "expected 1 (the example is in the adaptation set) or 0 (it is not), found {}; the name `adapt` is \
-                         reserved for that: if the column is a feature, rename it or list it in `data.features`",
+                         reserved for that: {remedy}",
                         quoted(other)
                     );
                     return Err(table.wrong(adapt, &message));
@@ -168,22 +187,43 @@ struct Columns {
 }
 
 impl Columns {
-    fn choose(table: &Table<'_>, options: &TableOptions) -> Result<Self> {
-        let task =
-            table.column(&options.task, "it names the task of each row; choose another by `data.task`")?;
-        let target = table.column(&options.target, "it holds the target; choose another by `data.target`")?;
+    fn choose(table: &Table<'_>, options: &TableOptions, chosen_by: ColumnsOf) -> Result<Self> {
+        let [of_task, of_target, of_feature] = match chosen_by {
+            ColumnsOf::Configuration => [
+                "it names the task of each row; choose another by `data.task`",
+                "it holds the target; choose another by `data.target`",
+                "`data.features` asks for it",
+            ],
+            ColumnsOf::Prior => [
+                "it names the task of each row; choose another by --task-column",
+                "the prior was trained on this target; name a column so",
+                "the prior was trained on this feature; name a column so",
+            ],
+        };
+        let task = table.column(&options.task, of_task)?;
+        let target = table.column(&options.target, of_target)?;
         if task == target {
-            return Err(Error::config("data.target", "expected another column than `data.task`"));
+            return Err(match chosen_by {
+                ColumnsOf::Configuration => {
+                    Error::config("data.target", "expected another column than `data.task`")
+                }
+                ColumnsOf::Prior => {
+                    Error::input("option `--task-column`", "expected another column than the prior's target")
+                }
+            });
         }
         let adapt = table.header.iter().position(|name| name == "adapt");
         let mut adapt = adapt.filter(|&column| column != task && column != target);
         if let Some(names) = &options.features {
             let mut features = Vec::with_capacity(names.len());
             for name in names {
-                let column = table.column(name, "`data.features` asks for it")?;
+                let column = table.column(name, of_feature)?;
                 if column == task || column == target {
                     let message = format!("{} is the task or the target, not a feature", quoted(name));
-                    return Err(Error::config("data.features", message));
+                    return Err(match chosen_by {
+                        ColumnsOf::Configuration => Error::config("data.features", message),
+                        ColumnsOf::Prior => Error::input(table.origin, message),
+                    });
                 }
                 features.push(column);
             }

@@ -31,7 +31,7 @@ mod queries;
 mod strict;
 mod words;
 
-pub use csv::parse_csv;
+pub use csv::{parse_csv, parse_csv_for};
 pub use export::{tasks_to_csv, tasks_to_json};
 pub use json::parse_json;
 pub use predictions::{Prediction, write_predictions};
@@ -87,6 +87,15 @@ impl TableOptions {
         }
         Ok(())
     }
+}
+
+/// Who chose the columns of a table, and so what to change when one of them is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnsOf {
+    /// A configuration, by its section `[data]`.
+    Configuration,
+    /// A prior, by what it was trained on, and the command line's `--task-column`.
+    Prior,
 }
 
 /// Tasks read from a table.

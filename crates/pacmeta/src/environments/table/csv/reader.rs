@@ -35,7 +35,8 @@ impl<'a> Table<'a> {
             line: 1,
             offset: 0,
         };
-        if !table.read()? {
+        let blank = bytes.iter().all(u8::is_ascii_whitespace);
+        if blank || !table.read()? {
             let message =
                 "the file is empty; expected a line with the names of the columns, then one example a line";
             return Err(Error::input(origin, message));
