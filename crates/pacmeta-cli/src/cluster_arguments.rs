@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pacmeta::studies::cluster::Launcher;
+use pacmeta::studies::cluster::{Launcher, SHORTEST_MINUTES};
 
 use crate::arguments::{Overrides, PresetName};
 
@@ -41,16 +41,25 @@ pub(crate) struct PlanSweep {
     #[arg(long, value_enum, conflicts_with_all = ["config", "set", "seed"])]
     pub(crate) study: Option<PlannedStudy>,
     /// How much of the study
-    #[arg(long, value_name = "PRESET", default_value = "quick", requires = "study")]
+    #[arg(
+        long,
+        value_name = "PRESET",
+        default_value = "quick",
+        requires = "study",
+        conflicts_with = "config"
+    )]
     pub(crate) preset: PresetName,
     /// Meta-training sets of the study, in place of the preset's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "study")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "study",
+          conflicts_with = "config")]
     pub(crate) sets: Option<u64>,
     /// Seeds for each meta-training set of the study, in place of the preset's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "study")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), requires = "study",
+          conflicts_with = "config")]
     pub(crate) seeds: Option<u64>,
     /// Iterations of each model of the study, in place of the preset's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), requires = "study")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), requires = "study",
+          conflicts_with = "config")]
     pub(crate) iterations: Option<u64>,
     /// Print what was planned as JSON
     #[arg(long)]
@@ -95,10 +104,10 @@ pub(crate) struct RunPiece {
     #[command(flatten)]
     pub(crate) planned: Planned,
     /// The index, from 0 [default: that of the array job]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = from_zero, allow_negative_numbers = true)]
     pub(crate) index: Option<usize>,
     /// Models in a job: index N stands for the models N C to N C + C - 1
-    #[arg(long, value_name = "C", default_value = "1")]
+    #[arg(long, value_name = "C", default_value = "1", value_parser = from_one, allow_negative_numbers = true)]
     pub(crate) chunk: NonZeroUsize,
     /// Try models again that failed
     #[arg(long)]
@@ -114,12 +123,13 @@ pub(crate) struct RunPiece {
 /// Say which models of a plan are done, failed or missing
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pacmeta sweep status plan.jsonl\n  \
-                        sbatch --array=\"$(pacmeta sweep status plan.jsonl --array)\" plan.sbatch")]
+                        missing=$(pacmeta sweep status plan.jsonl --array)\n  \
+                        [ -z \"$missing\" ] || sbatch --array=\"$missing\" plan.sbatch")]
 pub(crate) struct SweepStatus {
     #[command(flatten)]
     pub(crate) planned: Planned,
     /// Models in a job, as for `run`: indices are those of jobs
-    #[arg(long, value_name = "C", default_value = "1")]
+    #[arg(long, value_name = "C", default_value = "1", value_parser = from_one, allow_negative_numbers = true)]
     pub(crate) chunk: NonZeroUsize,
     /// Print only the missing indices, as `sbatch --array` takes them; nothing if there are none
     #[arg(long, conflicts_with = "json")]
@@ -175,32 +185,76 @@ impl From<LauncherName> for Launcher {
 pub(crate) struct SlurmScript {
     #[command(flatten)]
     pub(crate) planned: Planned,
-    /// The limit of a job's time, e.g. 01:00:00; without it that of the partition
-    #[arg(long, value_name = "TIME", value_parser = slurm_time)]
+    /// The limit of a job's time, e.g. 01:00:00; without it that of the partition (Slurm only)
+    #[arg(long, value_name = "TIME", value_parser = slurm_time, allow_negative_numbers = true)]
     pub(crate) time: Option<String>,
-    /// The partition
+    /// The partition (Slurm only)
     #[arg(long, value_name = "NAME", value_parser = word)]
     pub(crate) partition: Option<String>,
     /// The most jobs at the same time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = from_one, allow_negative_numbers = true)]
     pub(crate) max_running: Option<NonZeroUsize>,
     /// Models in a job, one after the other on each processor
-    #[arg(long, value_name = "C", default_value = "1")]
+    #[arg(long, value_name = "C", default_value = "1", value_parser = from_one, allow_negative_numbers = true)]
     pub(crate) chunk: NonZeroUsize,
     /// Processors of a job
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = from_one, allow_negative_numbers = true)]
     pub(crate) processors: NonZeroUsize,
     /// Who starts the jobs
     #[arg(long, value_enum, default_value = "slurm")]
     pub(crate) launcher: LauncherName,
 }
 
+/// The most of anything that is counted here, far above what a plan can hold.
+const MOST: usize = 1_000_000_000;
+
+fn from_zero(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|number| *number <= MOST).ok_or_else(|| expected_from(0))
+}
+
+fn from_one(text: &str) -> Result<NonZeroUsize, String> {
+    from_zero(text).ok().and_then(NonZeroUsize::new).ok_or_else(|| expected_from(1))
+}
+
+fn expected_from(first: usize) -> String {
+    format!("expected a whole number from {first} to {MOST}")
+}
+
 fn slurm_time(text: &str) -> Result<String, String> {
-    let fine = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == ':' || c == '-');
-    fine.then(|| text.to_owned()).ok_or_else(|| {
-        "expected a time as Slurm takes it: MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS:MINUTES:SECONDS"
-            .to_owned()
-    })
+    match seconds(text) {
+        None => Err(
+            "expected a time as Slurm takes it: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS, \
+             DAYS-HOURS:MINUTES or DAYS-HOURS:MINUTES:SECONDS"
+                .to_owned(),
+        ),
+        // Slurm takes 0 for no limit.
+        Some(seconds) if (1..60 * SHORTEST_MINUTES).contains(&seconds) => Err(format!(
+            "expected at least {SHORTEST_MINUTES} minutes: two or three before the limit a job is told to stop"
+        )),
+        Some(_) => Ok(text.to_owned()),
+    }
+}
+
+/// The seconds of a time as Slurm takes it.
+fn seconds(text: &str) -> Option<u64> {
+    let number = |part: &str| {
+        let digits = part.bytes().all(|byte| byte.is_ascii_digit());
+        part.parse::<u32>().ok().filter(|_| digits).map(u64::from)
+    };
+    let (days, rest) = match text.split_once('-') {
+        Some((days, rest)) => (Some(number(days)?), rest),
+        None => (None, text),
+    };
+    let parts = rest.split(':').map(number).collect::<Option<Vec<u64>>>()?;
+    let (hours, minutes, seconds) = match (days, parts.as_slice()) {
+        (None, &[minutes]) => (0, minutes, 0),
+        (None, &[minutes, seconds]) => (0, minutes, seconds),
+        (Some(_), &[hours]) => (hours, 0, 0),
+        (Some(_), &[hours, minutes]) => (hours, minutes, 0),
+        (_, &[hours, minutes, seconds]) => (hours, minutes, seconds),
+        _ => return None,
+    };
+    Some(((days.unwrap_or(0) * 24 + hours) * 60 + minutes) * 60 + seconds)
 }
 
 fn word(text: &str) -> Result<String, String> {

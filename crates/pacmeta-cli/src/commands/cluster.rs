@@ -9,17 +9,18 @@ use pacmeta::studies::cluster::{
 };
 use pacmeta::studies::sinusoid::{Plan as SinusoidPlan, SinusoidSpec};
 use pacmeta::studies::sweep::{Analysis, Plan, SweepSpec, prepare};
-use pacmeta::studies::{Failures, Records, Spec, StudyFolder, runner};
+use pacmeta::studies::{Failures, Records, Spec, runner};
 use pacmeta::{Error, Result};
 use serde_json::json;
 
 use super::reproduce::{report_of_study, sinusoid_plan};
+use super::study::open_study;
 use super::sweep::{default_folder, refuse_nothing_to_choose, scope};
 use crate::cluster_arguments::{
-    CollectSweep, OnCluster, PlanSweep, Planned, PlannedStudy, RunPiece, SlurmScript, SweepStatus,
-    default_results,
+    CollectSweep, LauncherName, OnCluster, PlanSweep, Planned, PlannedStudy, RunPiece, SlurmScript,
+    SweepStatus, default_results,
 };
-use crate::output::{command_line, print, print_json, remark, warn};
+use crate::output::{print, print_json, remark, warn};
 use crate::progress::Verbosity;
 use crate::study_progress::StudyProgress;
 
@@ -90,6 +91,18 @@ fn open(planned: &Planned) -> Result<(PlanFile, Results)> {
     let plan = PlanFile::read(&planned.plan)?;
     let results = Results::of(&plan, &planned.results())?;
     Ok((plan, results))
+}
+
+/// The same for those who only look at results: a folder that is named and not there is a slip.
+fn open_results(planned: &Planned) -> Result<(PlanFile, Results)> {
+    let opened = open(planned)?;
+    match &planned.results {
+        Some(named) if !named.exists() => {
+            let message = "is not there; expected the folder that the jobs wrote their results to";
+            Err(Error::input(named.display(), message))
+        }
+        _ => Ok(opened),
+    }
 }
 
 /// The index of the job: the option, else that of the scheduler.
@@ -190,7 +203,7 @@ fn run_pieces<S: FromPlan>(arguments: &RunPiece, plan: &PlanFile, results: &Resu
 }
 
 fn status(arguments: &SweepStatus) -> Result<()> {
-    let (plan, results) = open(&arguments.planned)?;
+    let (plan, results) = open_results(&arguments.planned)?;
     if let Err(error) = plan.check_config() {
         warn(&error.to_string());
     }
@@ -250,7 +263,7 @@ fn status(arguments: &SweepStatus) -> Result<()> {
 }
 
 fn collect_results(arguments: &CollectSweep) -> Result<()> {
-    let (plan, results) = open(&arguments.planned)?;
+    let (plan, results) = open_results(&arguments.planned)?;
     plan.check_config()?;
     match plan.study() {
         SweepSpec::STUDY => {
@@ -277,7 +290,7 @@ fn collect_results(arguments: &CollectSweep) -> Result<()> {
 /// The record with the results of a plan, and how many are missing.
 fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Result<(Records<S>, usize)> {
     Records::<S>::read(out)?;
-    let _folder = StudyFolder::open(out, S::STUDY, plan.study_value(), &command_line())?;
+    let _folder = open_study(out, S::STUDY, plan.study_value())?;
     let mut records = Records::<S>::read(out)?;
     let counted = collect(plan, results, &mut records)?;
     remark(&format!("{} results are new in {}", counted.new, out.display()));
@@ -295,6 +308,13 @@ fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Resu
 }
 
 fn print_script(arguments: &SlurmScript) -> Result<()> {
+    let of_slurm = [("--time", arguments.time.is_some()), ("--partition", arguments.partition.is_some())];
+    for (option, given) in of_slurm {
+        if given && arguments.launcher != LauncherName::Slurm {
+            let message = "is for Slurm; remove it, or --launcher";
+            return Err(Error::input(format!("option `{option}`"), message));
+        }
+    }
     let (plan, results) = open(&arguments.planned)?;
     plan.check_config()?;
     // Slurm opens a job's log before the job runs, and says nothing if there is no folder for it.

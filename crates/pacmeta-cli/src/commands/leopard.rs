@@ -9,15 +9,15 @@ use pacmeta::studies::leopard::{
     LeopardModel, LeopardPlan, LeopardPreset, LeopardScores, LeopardStudy, ModelRun, STUDY, numbers,
     paper_average, plan_claims, report, runs, what_was_run,
 };
-use pacmeta::studies::{Session, StoredPlan, StudyFolder};
+use pacmeta::studies::{Session, StoredPlan};
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::scores::wrapped;
-use super::study::{verdicts, write_study};
+use super::study::{open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce};
 use crate::classification_progress::ClassificationProgress;
-use crate::output::{bold, command_line, print, print_json, remark};
+use crate::output::{bold, print, print_json, remark};
 use crate::progress::Verbosity;
 use crate::table::Table;
 
@@ -33,21 +33,6 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
 }
 
 fn plan(arguments: &Reproduce) -> Result<LeopardPlan> {
-    for (option, given, study) in [
-        ("--sets", arguments.sets.is_some(), "sinusoid"),
-        ("--seeds", arguments.seeds.is_some(), "sinusoid"),
-        ("--retry-failed", arguments.retry_failed, "sinusoid"),
-        ("--cache", arguments.cache.is_some(), "mini-imagenet"),
-        ("--examples", arguments.examples.is_some(), "mini-imagenet"),
-        ("--tasks", arguments.tasks.is_some(), "mini-imagenet"),
-    ] {
-        if given {
-            return Err(Error::input(
-                format!("option `{option}`"),
-                format!("is for the study {study}; remove it"),
-            ));
-        }
-    }
     let Some(data) = &arguments.data else {
         return Err(Error::input(
             "option `--data`",
@@ -103,7 +88,7 @@ fn train(plan: LeopardPlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     // Sentences and encoders that cannot be used are refused before anything is written.
     let study = LeopardStudy::open(plan)?;
-    let folder = StudyFolder::open(out, STUDY, &shown, &command_line())?;
+    let folder = open_study(out, STUDY, &shown)?;
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for &model in &study.plan().models {
         let run = out.join(model.folder());

@@ -6,21 +6,19 @@ use std::process::{Command, Stdio};
 use pacmeta::benchmark::{ModelShape, TextStep, TextStepSettings};
 use pacmeta::methods::networks::WayBack;
 use pacmeta::report::study_page;
+use pacmeta::studies::StoredPlan;
 use pacmeta::studies::memory::{Contender, Measurements, PAPER_STEPS, Plan, STUDY, memory_report, table_csv};
-use pacmeta::studies::{StoredPlan, StudyFolder};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::json;
 
+use super::study::open_study;
 use crate::arguments::{PresetName, Reproduce};
 use crate::interrupt;
-use crate::output::{bold, command_line, print, print_json, remark};
+use crate::output::{bold, print, print_json, remark};
 use crate::table::Table;
 
 pub(super) fn run(arguments: &Reproduce) -> Result<()> {
-    if arguments.data.is_some() {
-        return Err(Error::input("option `--data`", "is for other studies; this one draws random tokens"));
-    }
     let mut plan = Plan::new(arguments.model_shape.map_or(ModelShape::BertBase, Into::into));
     if arguments.preset == PresetName::Quick {
         plan.steps = vec![1, 2];
@@ -29,7 +27,7 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{STUDY}-{}", plan.shape.name())),
     };
-    let _folder = StudyFolder::open(&out, STUDY, &plan, &command_line())?;
+    let _folder = open_study(&out, STUDY, &plan)?;
     let mut found = Measurements::read(&out)?;
     for contender in Contender::ALL {
         for &threshold in &plan.thresholds {

@@ -9,16 +9,16 @@ use pacmeta::report::ClaimRow;
 use pacmeta::studies::mini_imagenet::{
     ImagePlan, ImagePreset, ModelRun, STUDY, numbers, plan_claims, report, runs, what_was_run,
 };
-use pacmeta::studies::{Session, StoredPlan, StudyFolder};
+use pacmeta::studies::{Session, StoredPlan};
 use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::images::train_in;
 use super::scores::wrapped;
-use super::study::{verdicts, write_study};
+use super::study::{open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce, image_method};
 use crate::classification_progress::ClassificationProgress;
-use crate::output::{bold, command_line, print, print_json};
+use crate::output::{bold, print, print_json};
 use crate::progress::Verbosity;
 use crate::table::Table;
 
@@ -34,15 +34,6 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
 }
 
 fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
-    for (option, given) in [
-        ("--sets", arguments.sets.is_some()),
-        ("--seeds", arguments.seeds.is_some()),
-        ("--retry-failed", arguments.retry_failed),
-    ] {
-        if given {
-            return Err(Error::input(format!("option `{option}`"), "is for the study sinusoid; remove it"));
-        }
-    }
     let Some(data) = &arguments.data else {
         return Err(Error::input(
             "option `--data`",
@@ -62,9 +53,6 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
         data,
     );
     plan.cache = arguments.cache.as_ref().map(absolute).transpose()?;
-    if arguments.model.is_some() {
-        return Err(Error::input("option `--model`", "is for the study leopard; remove it"));
-    }
     if let Some(names) = &arguments.methods {
         let refused = |message: String| Error::input("option `--methods`", message);
         plan.methods = names.iter().map(|name| image_method(name).map_err(refused)).collect::<Result<_>>()?;
@@ -98,7 +86,7 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
     notes.iter().for_each(|note| progress.say(note));
     drop(progress);
-    let folder = StudyFolder::open(out, STUDY, &shown, &command_line())?;
+    let folder = open_study(out, STUDY, &shown)?;
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for model in models {
         let run = out.join(model.folder());

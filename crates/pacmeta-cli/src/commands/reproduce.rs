@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use pacmeta::learners::TargetTemperature;
 use pacmeta::report::{figure_svg, study_page};
 use pacmeta::studies::claims::{Claim, Verdict};
@@ -23,6 +24,7 @@ use crate::output::{bold, print, print_json};
 use crate::table::Table;
 
 pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
+    refuse_options_of_other_studies(arguments)?;
     match arguments.study {
         StudyName::Sinusoid => sinusoid(arguments),
         StudyName::MiniImagenet => mini_imagenet::run(arguments),
@@ -31,14 +33,35 @@ pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
     }
 }
 
-fn plan(arguments: &Reproduce) -> Result<Plan> {
-    if arguments.data.is_some() {
-        return Err(Error::input(
-            "option `--data`",
-            "is for the studies mini-imagenet and leopard; this one draws its tasks",
-        ));
+/// An option that a study would not heed is a mistake.
+fn refuse_options_of_other_studies(arguments: &Reproduce) -> Result<()> {
+    use StudyName::{Leopard, Memory, MiniImagenet, Sinusoid};
+    let options: [(&str, bool, &[StudyName]); 12] = [
+        ("--data", arguments.data.is_some(), &[MiniImagenet, Leopard]),
+        ("--model", arguments.model.is_some(), &[Leopard]),
+        ("--cache", arguments.cache.is_some(), &[MiniImagenet]),
+        ("--methods", arguments.methods.is_some(), &[MiniImagenet, Leopard]),
+        ("--examples", arguments.examples.is_some(), &[MiniImagenet]),
+        ("--tasks", arguments.tasks.is_some(), &[MiniImagenet]),
+        ("--seed", arguments.seed.is_some(), &[MiniImagenet, Leopard]),
+        ("--model-shape", arguments.model_shape.is_some(), &[Memory]),
+        ("--sets", arguments.sets.is_some(), &[Sinusoid]),
+        ("--seeds", arguments.seeds.is_some(), &[Sinusoid]),
+        ("--iterations", arguments.iterations.is_some(), &[Sinusoid, MiniImagenet, Leopard]),
+        ("--retry-failed", arguments.retry_failed, &[Sinusoid]),
+    ];
+    for (option, given, studies) in options {
+        if given && !studies.contains(&arguments.study) {
+            let names: Vec<String> = studies
+                .iter()
+                .filter_map(|study| Some(study.to_possible_value()?.get_name().to_owned()))
+                .collect();
+            let plural = if names.len() == 1 { "study" } else { "studies" };
+            let message = format!("is for the {plural} {}; remove it", names.join(", "));
+            return Err(Error::input(format!("option `{option}`"), message));
+        }
     }
-    sinusoid_plan(arguments.preset, arguments.sets, arguments.seeds, arguments.iterations)
+    Ok(())
 }
 
 /// A preset with other numbers.
@@ -66,7 +89,7 @@ pub(super) fn sinusoid_plan(
 }
 
 fn sinusoid(arguments: &Reproduce) -> Result<()> {
-    let plan = plan(arguments)?;
+    let plan = sinusoid_plan(arguments.preset, arguments.sets, arguments.seeds, arguments.iterations)?;
     let out: PathBuf = match &arguments.out {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, plan.preset)),

@@ -31,6 +31,13 @@ impl Manner {
     }
 }
 
+/// Takes the folder of a study for this command.
+pub(super) fn open_study(out: &Path, study: &str, plan: &impl Serialize) -> Result<StudyFolder> {
+    let folder = StudyFolder::open(out, study, plan, &command_line())?;
+    folder.warning().into_iter().for_each(warn);
+    Ok(folder)
+}
+
 /// Runs the pieces of a plan in a folder, and gives the record.
 pub(super) fn run_in<S: Spec>(
     out: &Path,
@@ -40,7 +47,7 @@ pub(super) fn run_in<S: Spec>(
 ) -> Result<Records<S>> {
     // A record that cannot be continued is refused before anything is written.
     Records::<S>::read(out)?;
-    let folder = StudyFolder::open(out, S::STUDY, plan, &command_line())?;
+    let folder = open_study(out, S::STUDY, plan)?;
     let mut records = Records::read(out)?;
     if records.torn() {
         warn(&format!("{}: the last line of the record is torn; that model is trained again", out.display()));

@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -116,9 +117,18 @@ fn what_does_not_fit_is_refused_and_nothing_is_lost() {
 
     let plan = place.text("plan.jsonl");
     place.write("edited.jsonl", plan.replacen("\"seed\":0", "\"seed\":7", 1));
-    place.refused(&["sweep", "status", "edited.jsonl"], &["edited.jsonl", "line", "was changed"]);
+    place
+        .refused(&["sweep", "status", "edited.jsonl"], &["edited.jsonl", "line", "was changed", "remove it"]);
     place.write("cut.jsonl", &plan[..plan.len() / 2]);
     place.refused(&["sweep", "run", "cut.jsonl", "--index", "0"], &["cut.jsonl", "cut off"]);
+    // The advice works: the plan is made again, and has its result.
+    place.write("plan.jsonl", plan.replacen("\"seed\":0", "\"seed\":7", 1));
+    let again = ["sweep", "plan", "grid.toml", "-o", "plan.jsonl"];
+    place.refused(&again, &["plan.jsonl", "the plan is damaged: remove it", "its results stay valid"]);
+    std::fs::remove_file(place.path("plan.jsonl")).unwrap();
+    place.ok(&again);
+    assert_eq!(place.text("plan.jsonl"), plan);
+    assert_eq!(array(&place, &[]), "0,2-4");
 
     // A results folder of another plan, and one of something else.
     place.ok(&["sweep", "plan", "grid.toml", "-o", "other.jsonl", "--set", "sweep.seeds=2"]);
@@ -183,9 +193,84 @@ fn tables_that_changed_after_planning_are_refused() {
         .unwrap();
     let ran = Ran::from(output);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    place.write("tasks.csv", format!("task,x,y\n{}", rows.replacen("t1,1,", "t1,2,", 1)));
-    place.refused(&["sweep", "run", "plan.jsonl", "--index", "2"], &["the tasks", "have changed since"]);
+    let run = ["sweep", "run", "plan.jsonl", "--index", "2"];
+    for changed in ["t1,2,", "t1,one,"] {
+        place.write("tasks.csv", format!("task,x,y\n{}", rows.replacen("t1,1,", changed, 1)));
+        place.refused(&run, &["tasks.csv", "has changed since the plan was made in", "restore it"]);
+    }
+    std::fs::rename(place.path("tasks.csv"), place.path("elsewhere/tasks.csv")).unwrap();
+    place.refused(&run, &["tasks.csv", "the plan was made in", "bring the table there", "plan again here"]);
+    // Only jobs need it.
     assert_eq!(array(&place, &[]), "0,2");
+    place.ok(&["sweep", "slurm", "plan.jsonl"]);
+    place.ok(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
+    assert_eq!(endings(&place, "collected").len(), 1);
+}
+
+#[test]
+fn options_that_would_be_ignored_and_numbers_that_make_no_sense_are_refused() {
+    let place = planned(30);
+    for option in [["--preset", "paper"], ["--sets", "3"], ["--seeds", "5"], ["--iterations", "100000"]] {
+        let arguments = [&["sweep", "plan", "grid.toml", "-o", "p.jsonl"], &option[..]].concat();
+        place.refused(&arguments, &[option[0], "CONFIG.toml"]);
+        assert!(!place.path("p.jsonl").exists() && !place.path("p.results").exists());
+    }
+    let slurm = ["sweep", "slurm", "plan.jsonl"];
+    for option in [["--time", "30"], ["--partition", "x"]] {
+        let parallel = [&slurm[..], &["--launcher", "parallel"], &option].concat();
+        place.refused(&parallel, &[option[0], "is for Slurm"]);
+    }
+    for (command, option, number) in [
+        ("run", "--index", "-1"),
+        ("run", "--index", "1.5"),
+        ("run", "--chunk", "0"),
+        ("status", "--chunk", "-2"),
+        ("slurm", "--max-running", "0"),
+        ("slurm", "--processors", "none"),
+    ] {
+        let words = [option, number, "expected a whole number from"];
+        place.refused(&["sweep", command, "plan.jsonl", option, number], &words);
+    }
+    for time in [":", "5:", ":5", "1-", "-5", "+5", "1-2-3", "1:2:3:4", "an hour"] {
+        place.refused(&[&slurm[..], &["--time", time]].concat(), &["--time", "as Slurm takes it: MINUTES"]);
+    }
+    for time in ["1", "4:59", "0:02:00", "0-0:4"] {
+        place.refused(&[&slurm[..], &["--time", time]].concat(), &["--time", "at least 5 minutes"]);
+    }
+    for time in ["0", "5", "5:00", "01:00:00", "1-0", "1-12:30", "2-00:00:00"] {
+        let text = place.ok(&[&slurm[..], &["--time", time]].concat());
+        assert!(text.contains(&format!("#SBATCH --time={time}\n")), "{text}");
+    }
+}
+
+#[test]
+fn a_folder_of_results_that_is_named_must_be_there_for_those_who_only_look() {
+    let place = planned(30);
+    for command in ["status", "collect"] {
+        let arguments = ["sweep", command, "plan.jsonl", "--results", "nowhere"];
+        place.refused(&arguments, &["nowhere", "is not there"]);
+    }
+    assert!(!place.path("nowhere").exists() && !place.path("runs").exists());
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "-q", "--results", "new"]);
+    assert_eq!(array(&place, &["--results", "new"]), "0,2-4");
+    let script = place.ok(&["sweep", "slurm", "plan.jsonl", "--results", "new"]);
+    let comment = script.lines().find(|line| line.contains("sweep status")).unwrap();
+    assert!(comment.starts_with('#') && comment.contains("/new --array"), "{comment}");
+}
+
+#[test]
+fn a_mark_that_was_lost_is_made_again() {
+    let place = planned(30);
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "-q"]);
+    let mark = place.text("plan.results/plan.json");
+    std::fs::remove_file(place.path("plan.results/plan.json")).unwrap();
+    assert_eq!(array(&place, &[]), "0,2-4");
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "2", "-q"]);
+    assert_eq!(place.text("plan.results/plan.json"), mark);
+    place.write("plan.results/plan.json", "");
+    place.ok(&["sweep", "plan", "grid.toml", "-o", "plan.jsonl"]);
+    assert_eq!(place.text("plan.results/plan.json"), mark);
+    assert_eq!(array(&place, &[]), "0,3-4");
 }
 
 #[test]
@@ -225,26 +310,81 @@ fn failed_models_are_results_too() {
     assert!(place.ok(&["sweep", "status", "plan.jsonl"]).contains("failed    1\n"));
 }
 
-/// A limit on file sizes fails like a full disk.
+/// The program with a limit on file sizes, which fails like a full disk.
+#[cfg(target_os = "linux")]
+fn with_full_disk(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")]).args(arguments);
+    command.current_dir(place.path("")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The end of a command that could not write a file.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn assert_not_written(ran: &Ran, file: &str) {
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("cannot write") && ran.stderr.contains(file), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(".tmp"), "a temporary is nobody's business: {}", ran.stderr);
+}
+
+#[cfg(target_os = "linux")]
+fn names(place: &Place, folder: &str) -> Vec<std::ffi::OsString> {
+    std::fs::read_dir(place.path(folder)).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_ends_a_job_without_a_trace() {
     let place = planned(30);
-    let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" sweep run plan.jsonl --index 1";
-    let output = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")])
-        .current_dir(place.path(""))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let ran = Ran::from(output);
-    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("cannot write") && ran.stderr.contains("000001.json"), "{}", ran.stderr);
-    let names: Vec<_> =
-        std::fs::read_dir(place.path("plan.results")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(names, ["plan.json"]);
+    let run = ["sweep", "run", "plan.jsonl", "--index", "1"];
+    let ran = Ran::from(with_full_disk(&place, &run).output().unwrap());
+    assert_not_written(&ran, "000001.json");
+    assert_eq!(names(&place, "plan.results"), ["plan.json"]);
     assert_eq!(array(&place, &[]), "0-4", "no failure of a model");
     place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "-q"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_no_half_plan_and_no_half_study() {
+    let place = planned(30);
+    let plan = ["sweep", "plan", "grid.toml", "-o", "new.jsonl"];
+    let ran = Ran::from(with_full_disk(&place, &plan).output().unwrap());
+    assert_not_written(&ran, "new.jsonl");
+    assert!(!place.path("new.jsonl").exists() && !place.path("new.results").exists());
+    assert!(names(&place, "").iter().all(|name| !name.to_string_lossy().ends_with(".tmp")));
+    place.ok(&plan);
+
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q"]);
+    let collect = ["sweep", "collect", "plan.jsonl", "--out", "collected"];
+    let ran = Ran::from(with_full_disk(&place, &collect).output().unwrap());
+    assert_not_written(&ran, "collected");
+    assert_eq!(array(&place, &[]), "", "results are not touched");
+    place.ok(&collect);
+    place.ok(&["sweep", "grid.toml", "--out", "local", "-q"]);
+    assert_eq!(endings(&place, "collected"), endings(&place, "local"));
+}
+
+/// The checkpoint that a signal asks for cannot be written: an error of this job, not of the model.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_at_a_checkpoint_is_an_error_and_no_result() {
+    let place = planned(100_000_000);
+    let stopped = (1..=40).find_map(|attempt| {
+        let run = ["sweep", "run", "plan.jsonl", "--index", "3", "-q"];
+        let child = with_full_disk(&place, &run).spawn().unwrap();
+        sleep(Duration::from_millis(50 * attempt));
+        let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_ne!(ran.code, Some(0));
+        // Else the signal came before the training.
+        (ran.code == Some(1)).then_some(ran)
+    });
+    assert_not_written(&stopped.expect("the training does not begin"), "state.safetensors");
+    assert_eq!(names(&place, "plan.results"), ["plan.json"]);
+    assert_eq!(array(&place, &["--retry-failed"]), "0-4", "no failure of a model");
 }
 
 #[cfg(unix)]
@@ -256,14 +396,15 @@ fn spawn(place: &Place, arguments: &[&str]) -> Child {
 #[cfg(unix)]
 #[test]
 fn preempted_jobs_continue_to_the_same_bits() {
-    let place = planned(60_000);
+    let place = planned(120_000);
     let run = ["sweep", "run", "plan.jsonl", "--index", "3", "--results"];
     let undisturbed = [&run[..], &["undisturbed", "-q"]].concat();
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     place.ok(&undisturbed);
     let time = start.elapsed();
-    let mut stops = 0;
-    for round in 0..20 {
+    let (mut stops, mut finished) = (0, false);
+    // A quarter of the time a round: whoever did not continue from the checkpoint would never end.
+    for round in 0..40 {
         let child = spawn(&place, &[&run[..], &["plan.results"]].concat());
         sleep(time.mul_f64(0.25));
         let name = if round % 2 == 0 { "-TERM" } else { "-USR1" };
@@ -272,7 +413,8 @@ fn preempted_jobs_continue_to_the_same_bits() {
             let _ = Command::new("kill").args([name, &child.id().to_string()]).stderr(Stdio::null()).status();
         }
         let ran = Ran::from(child.wait_with_output().unwrap());
-        if ran.code == Some(0) {
+        finished = ran.code == Some(0);
+        if finished {
             break;
         }
         assert_eq!(ran.code, Some(130), "{name}: {}{}", ran.stdout, ran.stderr);
@@ -281,7 +423,7 @@ fn preempted_jobs_continue_to_the_same_bits() {
         assert!(!place.path("plan.results/000003.json").exists());
     }
     assert!(stops > 0, "no job was caught in the middle");
-    place.ok(&[&run[..], &["plan.results", "-q"]].concat());
+    assert!(finished, "40 rounds of a quarter of the time did not get to the end");
     let ending = |folder: &str| -> Value {
         serde_json::from_slice::<Value>(&place.read(&format!("{folder}/000003.json"))).unwrap()["record"]["ending"].clone()
     };
@@ -315,6 +457,25 @@ fn jobs_of_the_same_index_do_not_disturb_each_other() {
     place.ok(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
     place.ok(&["sweep", "grid.toml", "--out", "local", "-q"]);
     assert_eq!(endings(&place, "collected"), endings(&place, "local"));
+}
+
+#[cfg(unix)]
+#[test]
+fn first_jobs_at_once_in_a_new_folder_all_succeed() {
+    let place = planned(10);
+    for folder in ["first", "second", "third", "fourth"] {
+        let jobs: Vec<Child> = ["0", "1", "2", "3", "4"]
+            .iter()
+            .map(|index| {
+                spawn(&place, &["sweep", "run", "plan.jsonl", "--index", index, "--results", folder])
+            })
+            .collect();
+        for job in jobs {
+            let ran = Ran::from(job.wait_with_output().unwrap());
+            assert_eq!(ran.code, Some(0), "{folder}: {}", ran.stderr);
+        }
+        assert_eq!(array(&place, &["--results", folder]), "");
+    }
 }
 
 #[test]

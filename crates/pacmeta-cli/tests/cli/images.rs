@@ -2,11 +2,11 @@
 
 use std::process::Stdio;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use image::{Rgb, RgbImage};
 
-use crate::helper::Place;
+use crate::helper::{Place, Ran};
 
 /// A network so small that an iteration takes a millisecond.
 const SMALL: &str = "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 16\nway = 3\nquery = 4\n[prior]\nfilters = 4\nblocks = 2\n\
@@ -17,6 +17,11 @@ fn place() -> Place {
     let place = Place::new();
     place.write("small.toml", SMALL);
     place
+}
+
+/// When a file was written last: a model that is trained again has the same bytes, but not the same age.
+fn written(place: &Place, name: &str) -> SystemTime {
+    place.path(name).metadata().unwrap().modified().unwrap()
 }
 
 /// Pictures of one colour with a few dark dots, a folder a colour.
@@ -136,6 +141,40 @@ fn killed_and_continued_to_the_same_bits() {
     }
 }
 
+/// What schedulers send ahead of an end: the checkpoint is that of the moment, and the next call continues from it.
+#[cfg(unix)]
+#[test]
+fn told_to_stop_by_a_scheduler_and_continued_to_the_same_bits() {
+    let place = place();
+    let text = SMALL.replace("iterations = 30", "iterations = 300");
+    place.write("long.toml", text.replace("tasks = 10", "tasks = 4"));
+    place.ok(&["train", "long.toml", "-q", "--out", "whole"]);
+    for name in ["-TERM", "-USR1"] {
+        let run = format!("run{name}");
+        let train = ["train", "long.toml", "--out", &run];
+        let child = place.command(&train).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let begun = Instant::now();
+        // In the loop once the first checkpoint is there.
+        while std::fs::read_dir(place.path(&run).join("checkpoints")).map_or(0, Iterator::count) == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(120), "the run does not begin");
+            sleep(Duration::from_millis(1));
+        }
+        let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(130), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains("interrupted after iteration"), "{name}: {}", ran.stderr);
+        assert!(!place.path(&format!("{run}/prior.safetensors")).exists(), "{name}");
+        let again = place.run(&train);
+        assert_eq!(again.code, Some(0), "{name}: {}", again.stderr);
+        assert!(again.stderr.contains("continues after iteration"), "{name}: {}", again.stderr);
+        for file in ["prior.safetensors", "metrics.jsonl", "scores.json"] {
+            let same = place.read(&format!("{run}/{file}")) == place.read(&format!("whole/{file}"));
+            assert!(same, "{name}: {file} differs");
+        }
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn interrupted_while_scoring_with_130_and_scored_by_the_next_call() {
@@ -248,10 +287,10 @@ fn models_of_a_study_are_trained_apart_and_brought_together() {
         place.json(&[&["reproduce", "mini-imagenet"], &sizes[..], &rest[..]].concat())
     };
     let apart = [study("fomaml", "a"), study("pacmaml", "b")];
-    let before = place.read("b/pacmaml-m10/prior.safetensors");
+    let before = written(&place, "b/pacmaml-m10/prior.safetensors");
     std::fs::rename(place.path("b/pacmaml-m10"), place.path("a/pacmaml-m10")).unwrap();
     let together = study("fomaml,pacmaml", "a");
-    assert!(place.read("a/pacmaml-m10/prior.safetensors") == before, "it was trained again");
+    assert_eq!(written(&place, "a/pacmaml-m10/prior.safetensors"), before, "it was trained again");
     let models = together["models"].as_array().unwrap();
     assert_eq!(models.len(), 2);
     for (alone, model) in apart.iter().zip(models) {
@@ -277,15 +316,13 @@ fn the_papers_study_runs_on_generated_characters_and_goes_on() {
     ];
     let found = place.json(&[&study[..], &["--methods", "pacmaml", "--json"]].concat());
     assert_eq!(found["models"].as_array().unwrap().len(), 1);
-    let before = place.read("study/pacmaml-m10/prior.safetensors");
+    let before = written(&place, "study/pacmaml-m10/prior.safetensors");
     let text = place.ok(&[&study[..], &["--methods", "maml,pacmaml"]].concat());
     assert!(text.contains("PACMAML") && text.contains("A small part of the paper's study"), "{text}");
     // generated characters say nothing about the paper
     assert!(!text.contains("47.8") && !text.contains("claims"), "{text}");
-    assert!(
-        place.read("study/pacmaml-m10/prior.safetensors") == before,
-        "a finished model was trained again"
-    );
+    let after = written(&place, "study/pacmaml-m10/prior.safetensors");
+    assert_eq!(after, before, "a finished model was trained again");
     assert!(place.text("study/report.html").contains("2 of 2 models are finished"));
     assert_eq!(place.text("study/accuracy.csv").lines().count(), 3);
     place.ok(&["report", "study"]);

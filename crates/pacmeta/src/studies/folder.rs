@@ -1,6 +1,7 @@
 //! The folder of a study: what is to be run, the record of what was, and a lock that keeps a second process out.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,6 +24,7 @@ pub struct StudyFolder {
     path: PathBuf,
     /// Released when the process ends, however it ends.
     _lock: File,
+    warning: Option<String>,
 }
 
 /// What a study's folder says about itself.
@@ -135,15 +137,8 @@ impl StudyFolder {
             .write(true)
             .open(&lock_path)
             .map_err(|source| Error::io("write", &lock_path, source))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let message = "another process works on this study; wait for it, or choose another --out";
-                return Err(Error::input(path.display(), message));
-            }
-            Err(TryLockError::Error(source)) => return Err(Error::io("lock", &lock_path, source)),
-        }
-        let folder = Self { path: path.to_owned(), _lock: lock };
+        let warning = locked(path, &lock_path, lock.try_lock())?;
+        let folder = Self { path: path.to_owned(), _lock: lock, warning };
         let history = stored.map(|stored| stored.history).unwrap_or_default();
         folder.write_plan(study, plan, command, &history)?;
         Ok(folder)
@@ -176,6 +171,31 @@ impl StudyFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the user should know: that nothing keeps a second process out, where the file system has no locks.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+}
+
+/// What an attempt to lock means: taken, or not to be had on this file system (a warning), or a reason not to go on.
+fn locked(
+    folder: &Path,
+    path: &Path,
+    attempt: std::result::Result<(), TryLockError>,
+) -> Result<Option<String>> {
+    match attempt {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => {
+            let message = "another process works on this study; wait for it, or choose another --out";
+            Err(Error::input(folder.display(), message))
+        }
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(Some(format!(
+            "{}: the file system has no locks; make sure that no other process works on this study",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(source)) => Err(Error::io("lock", path, source)),
     }
 }
 
@@ -214,6 +234,20 @@ mod tests {
         drop(again);
         let other = StudyFolder::open(&path, "b", &json!({}), "pacmeta b").unwrap_err();
         assert!(other.to_string().contains("holds the study `a`"), "{other}");
+    }
+
+    #[test]
+    fn a_file_system_without_locks_is_a_warning_and_no_obstacle() {
+        let attempt = |kind: ErrorKind| {
+            locked(Path::new("study"), Path::new("study/study.lock"), Err(TryLockError::Error(kind.into())))
+        };
+        let warning = attempt(ErrorKind::Unsupported).unwrap().unwrap();
+        assert!(warning.starts_with("study: the file system has no locks"), "{warning}");
+        let failed = attempt(ErrorKind::StorageFull).unwrap_err();
+        assert!(failed.to_string().contains("cannot lock study/study.lock"), "{failed}");
+        let place = tempfile::tempdir().unwrap();
+        let folder = StudyFolder::open(place.path(), "a", &json!({}), "pacmeta a").unwrap();
+        assert_eq!(folder.warning(), None);
     }
 
     #[test]

@@ -40,7 +40,8 @@ fn write_or_io_error(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     let folder = folder_of(&target);
     let mut temporary = new_temporary(&folder)?;
-    temporary.write_all(bytes)?;
+    // To the file itself: errors of the temporary end with its path, which means nothing to anybody.
+    temporary.as_file_mut().write_all(bytes)?;
     temporary.as_file().sync_all()?;
     temporary.persist(&target).map_err(|failure| failure.error)?;
     sync_folder(&folder)
@@ -57,11 +58,8 @@ fn folder_of(path: &Path) -> PathBuf {
 fn new_temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX).suffix(TEMPORARY_SUFFIX);
-    #[cfg(unix)]
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o666); // the umask takes its share
-    #[cfg(unix)]
-    builder.permissions(everybody);
-    builder.tempfile_in(folder)
+    // Opened here for the sake of the error: that of `tempfile_in` ends with the path, and hides the system's number.
+    builder.make_in(folder, |path| File::options().write(true).create_new(true).open(path))
 }
 
 /// Makes a rename durable. Only Unix can open a folder for that; elsewhere the file system decides.
@@ -156,7 +154,11 @@ mod tests {
         assert!(message.contains("cannot write") && message.contains("occupied"), "{message}");
         assert_eq!(names(folder.path()), ["occupied"]);
         let missing = write_atomically(folder.path().join("no/such/folder"), b"x").unwrap_err();
-        assert!(missing.is_input(), "{missing}");
+        assert!(missing.is_input() && !missing.to_string().contains(TEMPORARY_PREFIX), "{missing}");
+        assert!(
+            matches!(&missing, Error::Io { source, .. } if source.raw_os_error().is_some()),
+            "{missing:?}"
+        );
     }
 
     #[cfg(unix)]

@@ -17,14 +17,14 @@ mod tests;
 pub use indices::{Chunks, array_expression};
 pub use plan_file::{ConfigMark, PlanFile, PlanLine};
 pub use results::{Counted, Job, Results, Survey, collect};
-pub use script::{Launcher, ScriptOptions, script};
+pub use script::{Launcher, SHORTEST_MINUTES, ScriptOptions, script};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::sinusoid::SinusoidSpec;
 use super::spec::Spec;
 use super::sweep::{Plan, Prepared, SweepSpec};
-use crate::error::Result;
+use crate::error::{Error, InputError, Result};
 
 /// A piece that can be computed from its line of a plan.
 pub trait FromPlan: Spec {
@@ -38,9 +38,44 @@ pub trait FromPlan: Spec {
 impl FromPlan for SweepSpec {
     fn ready(plan: &PlanFile, lines: &[PlanLine]) -> Result<Vec<Self>> {
         let pieces = plan.specs::<Self>(lines)?;
-        let prepared = Prepared::again(plan.study_plan::<Plan>()?, Path::new(plan.folder()))?;
+        let study = plan.study_plan::<Plan>()?;
+        let table = table_of(&study, Path::new(plan.folder()));
+        let prepared = Prepared::again(study, Path::new(plan.folder())).map_err(|error| match table {
+            Some(table) => about_table(&table, plan.folder(), error),
+            None => error,
+        })?;
         let named = pieces.into_iter().zip(lines);
         Ok(named.map(|(piece, line)| piece.with_tasks(&prepared.tasks, &line.label)).collect())
+    }
+}
+
+/// The table of a sweep, which is the one thing that its plan does not hold.
+fn table_of(study: &Plan, folder: &Path) -> Option<PathBuf> {
+    let data = study.settings.first()?.config.data.table()?;
+    std::path::absolute(folder.join(&data.path)).ok()
+}
+
+/// What is wrong with the table: it could be read when the plan was made in `folder`, so it is away, or has changed.
+fn about_table(table: &Path, folder: &str, error: Error) -> Error {
+    let restore = "restore it, or plan again under another name";
+    match error {
+        error if !error.is_input() => error,
+        Error::Io { source, .. } => {
+            let message = format!(
+                "cannot be read ({source}); the plan was made in {folder}: bring the table there, or plan again here \
+                 under another name"
+            );
+            Error::input(table.display(), message)
+        }
+        Error::Input(InputError { origin, place, message }) if Path::new(&origin) == table => {
+            let message =
+                format!("{message}; the table has changed since the plan was made in {folder}: {restore}");
+            Error::Input(InputError { origin, place, message })
+        }
+        _ => Error::input(
+            table.display(),
+            format!("has changed since the plan was made in {folder}; {restore}"),
+        ),
     }
 }
 

@@ -127,19 +127,20 @@ impl PlanFile {
         Ok(Self { origin, header, lines })
     }
 
-    /// Writes the file, as a whole or not at all. Another plan that is there already is left alone.
+    /// Writes the file, as a whole or not at all. Whatever else is there already is left alone.
     ///
     /// # Errors
     /// In that case, and when the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         if path.exists() {
-            return match Self::read(path) {
-                Ok(other) if other.digest() == self.digest() => Ok(()),
-                _ => Err(Error::input(
-                    path.display(),
-                    "exists and is not this plan; choose another name, or remove it if its results are no longer needed",
-                )),
+            let message = match Self::parse(&path.display().to_string(), &read_bounded(path, MAX_BYTES)?)? {
+                Some(other) if other.digest() == self.digest() => return Ok(()),
+                Some(_) => {
+                    "exists and is not this plan; choose another name, or remove it if its results are no longer needed"
+                }
+                None => "exists and is no plan of a sweep; choose another name",
             };
+            return Err(Error::input(path.display(), message));
         }
         let mut text = line_of(&self.header)?;
         for line in &self.lines {
@@ -154,38 +155,40 @@ impl PlanFile {
     /// When it cannot be read, is no plan, was changed, or was made by another version of this program.
     pub fn read(path: &Path) -> Result<Self> {
         let origin = path.display().to_string();
-        let bytes = read_bounded(path, MAX_BYTES)?;
         let no_plan = "is no plan of a sweep; make one with `pacmeta sweep plan CONFIG.toml -o plan.jsonl`";
+        Self::parse(&origin, &read_bounded(path, MAX_BYTES)?)?.ok_or_else(|| Error::input(origin, no_plan))
+    }
+
+    /// The plan in these bytes; none if they were never one.
+    fn parse(origin: &str, bytes: &[u8]) -> Result<Option<Self>> {
         let mut numbered = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
-        let Some((_, first)) = numbered.next().filter(|(_, line)| line.starts_with(b"{\"crc32c\"")) else {
-            return Err(Error::input(origin, no_plan));
+        // Asked of the bytes, so that a damaged plan is told from a file of somebody else's.
+        let Some((_, first)) = numbered.next().filter(|(_, line)| begins_a_plan(line)) else {
+            return Ok(None);
         };
-        let header: Value = body(&origin, 1, first)?;
-        if header.get("plan_format").is_none() {
-            return Err(Error::input(origin, no_plan));
-        }
-        refuse_other_version(&origin, &header)?;
+        let header: Value = body(origin, 1, first)?;
+        refuse_other_version(origin, &header)?;
         let header: Header = serde_json::from_value(header)
-            .map_err(|source| Error::input_at(&origin, "line 1", format!("{source}; {AGAIN}")))?;
+            .map_err(|source| Error::input_at(origin, "line 1", format!("{source}; {DAMAGED}")))?;
         let lines: Vec<PlanLine> =
-            numbered.map(|(index, line)| body(&origin, index + 1, line)).collect::<Result<_>>()?;
+            numbered.map(|(index, line)| body(origin, index + 1, line)).collect::<Result<_>>()?;
         if let Some((place, line)) = lines.iter().enumerate().find(|(place, line)| *place != line.index) {
             let message =
-                format!("has index {}, expected {place}: lines were moved or removed; {AGAIN}", line.index);
+                format!("has index {}, expected {place}: lines were moved or removed; {DAMAGED}", line.index);
             return Err(Error::input_at(origin, format!("line {}", place + 2), message));
         }
         if lines.len() != header.pieces {
             let message =
-                format!("has {} models, its first line says {}; {AGAIN}", lines.len(), header.pieces);
+                format!("has {} models, its first line says {}; {DAMAGED}", lines.len(), header.pieces);
             return Err(Error::input(origin, message));
         }
         if header.digest(&lines)? != header.digest {
             return Err(Error::input(
                 origin,
-                format!("its digest does not fit: lines were changed; {AGAIN}"),
+                format!("its digest does not fit: lines were changed; {DAMAGED}"),
             ));
         }
-        Ok(Self { origin, header, lines })
+        Ok(Some(Self { origin: origin.to_owned(), header, lines }))
     }
 
     /// Refuses a study of another version of its pieces.
@@ -197,7 +200,7 @@ impl PlanFile {
             return Ok(());
         }
         let message = format!(
-            "is a plan of `{}`, version {}; this program runs `{}`, version {}: {AGAIN}",
+            "is a plan of `{}`, version {}; this program runs `{}`, version {}: {ANOTHER}",
             self.header.study,
             self.header.version,
             S::STUDY,
@@ -270,19 +273,28 @@ impl PlanFile {
             .iter()
             .map(|line| {
                 let place = || format!("line {}", line.index + 2);
-                let spec: S = serde_json::from_value(line.spec.clone())
-                    .map_err(|source| Error::input_at(&self.origin, place(), format!("{source}; {AGAIN}")))?;
+                let spec: S = serde_json::from_value(line.spec.clone()).map_err(|source| {
+                    Error::input_at(&self.origin, place(), format!("{source}; {DAMAGED}"))
+                })?;
                 if spec.hash()? == line.hash {
                     return Ok(spec);
                 }
-                let message = format!("the model is not the one that was planned; {AGAIN}");
+                let message = format!("the model is not the one that was planned; {DAMAGED}");
                 Err(Error::input_at(&self.origin, place(), message))
             })
             .collect()
     }
 }
 
-const AGAIN: &str = "make the plan again with `pacmeta sweep plan`";
+/// What to do about a plan that is not as it was written. Made in the same way it is the same plan.
+const DAMAGED: &str = "the plan is damaged: remove it and make it again with the same `pacmeta sweep plan`; its results stay valid";
+/// What to do about a plan that is as it was written, but not for this program.
+const ANOTHER: &str = "make a plan under another name with `pacmeta sweep plan`";
+
+fn begins_a_plan(line: &[u8]) -> bool {
+    let key = b"\"plan_format\"";
+    line.starts_with(b"{\"crc32c\"") && line.windows(key.len()).any(|window| window == key)
+}
 
 fn body<T: DeserializeOwned>(origin: &str, number: usize, line: &[u8]) -> Result<T> {
     let place = || format!("line {number}");
@@ -290,11 +302,11 @@ fn body<T: DeserializeOwned>(origin: &str, number: usize, line: &[u8]) -> Result
         Error::input_at(
             origin,
             place(),
-            format!("was changed or cut off (its checksum does not fit); {AGAIN}"),
+            format!("was changed or cut off (its checksum does not fit); {DAMAGED}"),
         )
     })?;
     serde_json::from_slice(whole)
-        .map_err(|source| Error::input_at(origin, place(), format!("{source}; {AGAIN}")))
+        .map_err(|source| Error::input_at(origin, place(), format!("{source}; {DAMAGED}")))
 }
 
 /// Asked before the rest, which another version may have written in another way.
@@ -304,7 +316,7 @@ fn refuse_other_version(origin: &str, header: &Value) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "was made by pacmeta {writer}, this is {VERSION}; numbers may differ between versions: run it with that one, or {AGAIN}"
+        "was made by pacmeta {writer}, this is {VERSION}; numbers may differ between versions: run it with that one, or {ANOTHER}"
     );
     Err(Error::input(origin, message))
 }

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::plan_file::{PlanFile, PlanLine};
+use super::script::is_log;
 use crate::error::{Error, Result};
 use crate::studies::record::{Ending, Record, Records, checked_body, line_of};
 use crate::studies::runner::Recorder;
@@ -44,34 +46,17 @@ struct Stored<T> {
 }
 
 impl Results {
-    /// The folder of a plan's results; changes nothing. It need not exist.
+    /// The folder of a plan's results; changes nothing. It need not exist. A mark that was lost is no obstacle where
+    /// everything in the folder can be told to be this plan's.
     ///
     /// # Errors
     /// When it holds results of another plan, or something else.
     pub fn of(plan: &PlanFile, folder: &Path) -> Result<Self> {
         let results = Self { folder: folder.to_owned(), digest: plan.digest().to_owned() };
-        let mark = folder.join(MARK);
-        if mark.exists() {
-            let value: Value = serde_json::from_slice(&read_bounded(&mark, 1 << 16)?).map_err(|source| {
-                Error::input(mark.display(), format!("expected the mark of a plan: {source}"))
-            })?;
-            if value["format"].as_u64() != Some(FORMAT) || value["plan"].as_str() != Some(plan.digest()) {
-                let message = "holds the results of another plan; give the folder of this one with --results, or make the \
-                               plan again under another name";
-                return Err(Error::input(folder.display(), message));
-            }
-        } else if folder.exists() {
-            let list = |source| Error::io("list", folder, source);
-            for entry in fs::read_dir(folder).map_err(list)? {
-                let name = entry.map_err(list)?.file_name();
-                if !name.to_str().is_some_and(is_temporary) {
-                    let message = format!(
-                        "holds something else than results of a plan (`{}`); choose another --results",
-                        name.display()
-                    );
-                    return Err(Error::input(folder.display(), message));
-                }
-            }
+        if !results.is_marked()? && folder.exists() {
+            results.refuse_strangers(plan)?;
+            // Another job may have marked it in the meantime.
+            results.is_marked()?;
         }
         Ok(results)
     }
@@ -79,14 +64,80 @@ impl Results {
     /// Makes the folder and marks it. Whoever does it at the same time writes the same.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or is another plan's by now.
     pub fn claim(&self) -> Result<()> {
         fs::create_dir_all(&self.folder).map_err(|source| Error::io("create", &self.folder, source))?;
-        let mark = self.folder.join(MARK);
-        if mark.exists() {
+        if self.is_marked()? {
             return Ok(());
         }
-        write_atomically(mark, format!("{}\n", json!({ "format": FORMAT, "plan": self.digest })).as_bytes())
+        let mark = json!({ "format": FORMAT, "plan": self.digest });
+        write_atomically(self.folder.join(MARK), format!("{mark}\n").as_bytes())
+    }
+
+    /// Whether the folder says that it is this plan's. A mark without content (a file system that lost it) says nothing.
+    fn is_marked(&self) -> Result<bool> {
+        let mark = self.folder.join(MARK);
+        let bytes = match read_bounded(&mark, 1 << 16) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(false),
+            other => other?,
+        };
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(false);
+        }
+        let value: Value = serde_json::from_slice(&bytes).map_err(|source| {
+            let message = format!(
+                "expected the mark of a plan: {source}; if the folder is this plan's, move this file away: results are \
+                 then checked one by one, and none is lost"
+            );
+            Error::input(mark.display(), message)
+        })?;
+        if value["format"].as_u64() != Some(FORMAT) || value["plan"].as_str() != Some(&self.digest) {
+            let message = "holds the results of another plan; give the folder of this one with --results, or make the \
+                           plan again under another name";
+            return Err(Error::input(self.folder.display(), message));
+        }
+        Ok(true)
+    }
+
+    /// For a folder without a mark: everything in it must be this plan's by its name and content.
+    fn refuse_strangers(&self, plan: &PlanFile) -> Result<()> {
+        let list = |source| Error::io("list", &self.folder, source);
+        for entry in fs::read_dir(&self.folder).map_err(list)? {
+            let name = entry.map_err(list)?.file_name();
+            let ours = match name.to_str() {
+                Some(name) => self.belongs(plan, name)?,
+                None => false,
+            };
+            if !ours {
+                let message = format!(
+                    "holds something else than results of this plan (`{}`), and no {MARK} that says whose it is; choose \
+                     another --results, or move that file away",
+                    name.display()
+                );
+                return Err(Error::input(self.folder.display(), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file of the folder is one that jobs of this plan leave: a mark, a log, a result, a state, or a temporary.
+    fn belongs(&self, plan: &PlanFile, name: &str) -> Result<bool> {
+        if name == MARK || is_log(name) || is_temporary(name) {
+            return Ok(true);
+        }
+        let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+        let index = name[..digits].parse::<usize>().ok();
+        let Some(line) = index.and_then(|index| plan.lines().get(index)) else { return Ok(false) };
+        let path = self.folder.join(name);
+        if path == self.path(line.index) {
+            return match self.look::<Value>(line) {
+                Ok(_) => Ok(true),
+                Err(Error::Input(_)) => Ok(false),
+                Err(error) => Err(error),
+            };
+        }
+        let keep = self.keep(line);
+        Ok(path == keep.state() || path == keep.trials())
     }
 
     /// Where it is.
@@ -107,7 +158,7 @@ impl Results {
     fn look<T: DeserializeOwned>(&self, line: &PlanLine) -> Result<Found<T>> {
         let path = self.path(line.index);
         let bytes = match read_bounded(&path, MAX_BYTES) {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(Found::Absent);
             }
             other => other?,
@@ -117,7 +168,7 @@ impl Results {
             return Ok(Found::Damaged);
         };
         if stored.hash != line.hash {
-            let message = "is the result of another model; it does not belong into this folder, remove it";
+            let message = "is the result of another model; it does not belong into this folder, move it away";
             return Err(Error::input(path.display(), message));
         }
         Ok(Found::Whole { seconds: stored.seconds, ending: stored.ending })

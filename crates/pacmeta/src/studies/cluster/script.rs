@@ -41,6 +41,20 @@ pub struct ScriptOptions {
 /// The most indices of an array of Slurm unless its configuration says otherwise (`MaxArraySize` is 1001).
 pub(super) const USUAL_ARRAY: usize = 1001;
 
+/// Slurm sends its signal so many seconds ahead of the limit of time, by its manual up to a minute earlier.
+const LEAD_SECONDS: u32 = 120;
+
+/// A shorter limit of time would leave no time to train before the signal.
+pub const SHORTEST_MINUTES: u64 = 5;
+
+const SLURM_LOG: (&str, &str) = ("slurm-", ".log");
+const PARALLEL_LOG: &str = "parallel.log";
+
+/// Whether a file of the folder of results is a log that a script leaves there.
+pub(super) fn is_log(name: &str) -> bool {
+    name == PARALLEL_LOG || (name.starts_with(SLURM_LOG.0) && name.ends_with(SLURM_LOG.1))
+}
+
 /// The script.
 pub fn script(options: &ScriptOptions, chunks: &Chunks) -> String {
     match options.launcher {
@@ -49,10 +63,10 @@ pub fn script(options: &ScriptOptions, chunks: &Chunks) -> String {
     }
 }
 
-/// The command of a job, without its index.
-fn command(options: &ScriptOptions, chunks: &Chunks) -> String {
+/// The plan, its results and how it is packed, as every command takes them.
+fn planned(options: &ScriptOptions, chunks: &Chunks) -> String {
     let mut text = format!(
-        "\"$pacmeta\" sweep run {} --results {}",
+        "{} --results {}",
         quoted(&options.plan.display().to_string()),
         quoted(&options.results.display().to_string())
     );
@@ -60,6 +74,11 @@ fn command(options: &ScriptOptions, chunks: &Chunks) -> String {
         let _ = write!(text, " --chunk {}", chunks.size());
     }
     text
+}
+
+/// The command of a job, without its index.
+fn command(options: &ScriptOptions, chunks: &Chunks) -> String {
+    format!("\"$pacmeta\" sweep run {}", planned(options, chunks))
 }
 
 fn head(options: &ScriptOptions) -> String {
@@ -70,13 +89,14 @@ fn head(options: &ScriptOptions) -> String {
 fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     let last = chunks.jobs().saturating_sub(1);
     let limit = options.max_running.map(|most| format!("%{most}")).unwrap_or_default();
-    let plan = options.plan.display();
-    let packed = if chunks.size() > 1 { format!(" --chunk {}", chunks.size()) } else { String::new() };
     let mut text = format!(
         "#!/bin/bash\n\
          # {jobs} jobs of {plan}. What is missing later:\n\
-         #   sbatch --array=\"$(pacmeta sweep status {plan} --array{packed})\" this-script\n",
+         #   missing=$(pacmeta sweep status {planned} --array)\n\
+         #   [ -z \"$missing\" ] || sbatch --array=\"$missing\" this-script\n",
         jobs = chunks.jobs(),
+        plan = options.plan.display(),
+        planned = planned(options, chunks),
     );
     if chunks.jobs() > USUAL_ARRAY {
         let _ = writeln!(
@@ -91,9 +111,10 @@ fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     options.partition.iter().for_each(|partition| set("partition", partition));
     set("ntasks", "1");
     set("cpus-per-task", &options.processors.to_string());
-    set("output", &quoted(&format!("{}/slurm-%A_%a.log", options.results.display())));
+    let (before, after) = SLURM_LOG;
+    set("output", &quoted(&format!("{}/{before}%A_%a{after}", options.results.display())));
     set("open-mode", "append");
-    set("signal", "B:USR1@120");
+    set("signal", &format!("B:USR1@{LEAD_SECONDS}"));
     text.push_str("#SBATCH --requeue\n\n");
     text.push_str(&head(options));
     let _ = write!(
@@ -125,7 +146,7 @@ exit "$code"
 
 fn parallel(options: &ScriptOptions, chunks: &Chunks) -> String {
     let jobs = options.max_running.map(|most| format!(" --jobs {most}")).unwrap_or_default();
-    let log = quoted(&format!("{}/parallel.log", options.results.display()));
+    let log = quoted(&format!("{}/{PARALLEL_LOG}", options.results.display()));
     format!(
         "#!/bin/bash\n\
          # {count} jobs of {plan}. Run it again for what is missing: jobs that are done end at once.\n\

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -56,6 +56,20 @@ fn a_plan_comes_back_from_its_file_with_the_pieces_it_was_made_of() {
     let (_, other) = planned(&GRID.replace("iterations = 40", "iterations = 41"));
     assert!(other.write(&path).unwrap_err().to_string().contains("exists and is not this plan"));
     assert_eq!(PlanFile::read(&path).unwrap().digest(), plan.digest());
+    // What is damaged is said to be, and is made again to the same plan; what is no plan is left alone.
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() - 40]).unwrap();
+    let damaged = plan.write(&path).unwrap_err().to_string();
+    assert!(damaged.contains("the plan is damaged: remove it") && damaged.contains("line 4"), "{damaged}");
+    std::fs::remove_file(&path).unwrap();
+    plan.write(&path).unwrap();
+    assert!(std::fs::read(&path).unwrap() == whole);
+    for text in ["a thesis\n", ""] {
+        std::fs::write(&path, text).unwrap();
+        let error = plan.write(&path).unwrap_err().to_string();
+        assert!(error.contains("exists and is no plan of a sweep"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    }
 }
 
 #[test]
@@ -150,8 +164,71 @@ fn results_survive_truncation_at_any_byte_as_missing() {
     assert!(
         Results::of(&other, results.folder()).unwrap_err().to_string().contains("results of another plan")
     );
-    std::fs::remove_file(results.folder().join("plan.json")).unwrap();
-    assert!(Results::of(&plan, results.folder()).unwrap_err().to_string().contains("something else"));
+}
+
+#[test]
+fn a_mark_that_was_lost_is_made_again_where_everything_is_this_plans() {
+    let (_, plan) = planned(GRID);
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::of(&plan, &folder.path().join("results")).unwrap();
+    run_all(&plan, &results);
+    let mark = results.folder().join("plan.json");
+    let whole = std::fs::read(&mark).unwrap();
+    // All that jobs leave besides results.
+    let hash = &plan.lines()[1].hash[..12];
+    let states = ["state.safetensors", "search.jsonl"].map(|ending| format!("000001-{hash}.{ending}"));
+    for name in states.iter().map(String::as_str).chain(["slurm-7_1.log", "parallel.log", ".pacmeta-a.tmp"]) {
+        std::fs::write(results.folder().join(name), b"x").unwrap();
+    }
+    let (_, other) = planned(&GRID.replace("iterations = 40", "iterations = 41"));
+    for lost in [None, Some(vec![]), Some(vec![0_u8; whole.len()])] {
+        match &lost {
+            None => std::fs::remove_file(&mark).unwrap(),
+            Some(bytes) => std::fs::write(&mark, bytes).unwrap(),
+        }
+        let again = Results::of(&plan, results.folder()).unwrap();
+        assert_eq!(std::fs::read(&mark).ok(), lost, "looking changes nothing");
+        assert_eq!(Survey::of(&plan, &again).unwrap().done.len(), 3);
+        let refused = Results::of(&other, results.folder()).unwrap_err().to_string();
+        assert!(refused.contains("something else than results of this plan"), "{refused}");
+        again.claim().unwrap();
+        assert_eq!(std::fs::read(&mark).unwrap(), whole);
+    }
+    // A mark that says something else is somebody's; so is a name that no job leaves.
+    std::fs::write(&mark, &whole[..whole.len() / 2]).unwrap();
+    let torn = Results::of(&plan, results.folder()).unwrap_err().to_string();
+    assert!(torn.contains("plan.json") && torn.contains("none is lost"), "{torn}");
+    std::fs::remove_file(&mark).unwrap();
+    for name in ["000003.json", "000001-0123456789ab.state.safetensors", "1.json", "notes.txt"] {
+        let path = results.folder().join(name);
+        std::fs::write(&path, b"x").unwrap();
+        let refused = Results::of(&plan, results.folder()).unwrap_err().to_string();
+        assert!(refused.contains(name) && refused.contains("plan.json"), "{refused}");
+        std::fs::remove_file(path).unwrap();
+    }
+    assert_eq!(Survey::of(&plan, &Results::of(&plan, results.folder()).unwrap()).unwrap().done.len(), 3);
+}
+
+/// A folder that is marked while others look at it is never somebody else's to them.
+#[test]
+fn first_jobs_of_a_new_folder_do_not_refuse_each_other() {
+    let (_, plan) = planned(GRID);
+    for _ in 0..60 {
+        let folder = tempfile::tempdir().unwrap();
+        let marked = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !marked.load(Ordering::SeqCst) {
+                        Results::of(&plan, folder.path()).unwrap();
+                    }
+                });
+            }
+            let claimed = Results::of(&plan, folder.path()).and_then(|results| results.claim());
+            marked.store(true, Ordering::SeqCst); // first, or the others would never end
+            claimed.unwrap();
+        });
+    }
 }
 
 #[test]
@@ -199,37 +276,78 @@ impl StudyObserver for Impatient {
     }
 }
 
-/// A piece that is stopped over and over, in its search for temperatures and in its training, ends as if never stopped.
-#[test]
-fn stopped_pieces_continue_from_their_states_to_the_same_bits() {
-    let searching = GRID.replace("beta_per_example = 30\nalpha_over_beta = 0.3\n", "")
-        + "[search]\niterations = 20\nfolds = 2\nbeta_per_example = [10, 30]\nalpha_per_example = [3]\n";
-    let (prepared, plan) = planned(&searching);
+/// Two models, each with a search of four trials.
+fn searching(trial_iterations: usize) -> (Prepared, PlanFile) {
+    let text = GRID.replace("beta_per_example = 30\nalpha_over_beta = 0.3\n", "");
+    planned(&format!(
+        "{text}[search]\niterations = {trial_iterations}\nfolds = 2\nbeta_per_example = [10, 30]\nalpha_per_example = [3]\n"
+    ))
+}
+
+/// What it took to finish a plan whose jobs are stopped again and again.
+struct Stopped {
+    /// Rounds that left a state.
+    with_state: usize,
+    /// Rounds that were stopped.
+    stops: usize,
+    /// Questions of all rounds.
+    questions: usize,
+}
+
+/// Runs a plan on so many threads with that much patience a round, to the bits of an undisturbed run.
+fn stopped_over_and_over(
+    (prepared, plan): &(Prepared, PlanFile),
+    threads: usize,
+    patience: impl Fn(usize) -> usize,
+) -> Stopped {
     let undisturbed: Vec<SweepOutcome> =
         prepared.specs().iter().map(|spec| spec.run(&|| false).unwrap()).collect();
     let folder = tempfile::tempdir().unwrap();
-    let results = Results::of(&plan, &folder.path().join("results")).unwrap();
+    let results = Results::of(plan, &folder.path().join("results")).unwrap();
     results.claim().unwrap();
-    let specs = SweepSpec::ready(&plan, plan.lines()).unwrap();
-    let mut stops = 0;
-    for round in 0..500 {
+    let specs = SweepSpec::ready(plan, plan.lines()).unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let mut stopped = Stopped { with_state: 0, stops: 0, questions: 0 };
+    for round in 0..200 {
         let mut job = Job::<SweepSpec>::new(&results, plan.lines()).unwrap();
-        let observer = Impatient { questions: AtomicUsize::new(0), patience: 60 + 7 * round };
-        match runner::run(&specs, &mut job, Failures::Keep, &observer) {
+        let observer = Impatient { questions: AtomicUsize::new(0), patience: patience(round) };
+        let ran = pool.install(|| runner::run(&specs, &mut job, Failures::Keep, &observer));
+        stopped.questions += observer.questions.into_inner();
+        match ran {
             Ok(_) => break,
             Err(error) => assert!(error.is_interruption(), "{error}"),
         }
-        stops += usize::from(!Survey::of(&plan, &results).unwrap().begun.is_empty());
+        stopped.stops += 1;
+        stopped.with_state += usize::from(!Survey::of(plan, &results).unwrap().begun.is_empty());
     }
-    assert!(stops > 1, "no piece was caught with a state");
     let mut records = Records::<SweepSpec>::read(folder.path()).unwrap();
-    collect(&plan, &results, &mut records).unwrap();
+    collect(plan, &results, &mut records).unwrap();
     for (line, expected) in plan.lines().iter().zip(&undisturbed) {
         let Some(Ending::Done(outcome)) = records.ending(&line.hash) else { panic!("{}", line.label) };
         assert_eq!(bits(outcome), bits(expected), "{}", line.label);
     }
     let left: Vec<_> = std::fs::read_dir(results.folder()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 4, "three results and the mark: {left:?}");
+    stopped
+}
+
+/// A piece that is stopped over and over, in its search for temperatures and in its training, ends as if never stopped.
+#[test]
+fn stopped_pieces_continue_from_their_states_to_the_same_bits() {
+    // One thread and little patience: too little for a search or a training in one go, so what is kept must be used. A stop
+    // costs an unfinished trial (4 of 5 questions), one question of the runner and one of each of 4 trials that it ends.
+    let (trial_iterations, price) = (5, 4 + 1 + 4);
+    let searched = searching(trial_iterations);
+    let whole = stopped_over_and_over(&searched, 1, |_| usize::MAX);
+    assert_eq!((whole.stops, whole.questions), (0, 3 + 2 * (4 * trial_iterations + 40)));
+    let stopped = stopped_over_and_over(&searched, 1, |_| 13);
+    assert!(stopped.with_state > 5, "pieces were caught with a state {} times", stopped.with_state);
+    let most = whole.questions + price * stopped.stops;
+    assert!(stopped.questions <= most, "{} questions, at most {most} are needed", stopped.questions);
+
+    // Several at once: any of them may be in the middle of anything, so patience has to grow.
+    let stopped = stopped_over_and_over(&searching(20), 3, |round| 60 + 7 * round);
+    assert!(stopped.with_state > 1, "no piece was caught with a state");
 }
 
 #[test]
@@ -275,6 +393,12 @@ fn scripts_name_everything_they_need() {
         assert!(text.lines().any(|found| found == line), "no `{line}` in {text}");
     }
     assert!(text.contains("sweep run /data/plan.jsonl --results /data/plan.results --chunk 10"));
+    let comment = "#   missing=$(pacmeta sweep status /data/plan.jsonl --results /data/plan.results --chunk 10 --array)";
+    assert!(text.lines().any(|found| found == comment), "{text}");
+    let elsewhere = ScriptOptions { results: "/data/of it/$all".into(), ..options.clone() };
+    let text = script(&elsewhere, &chunks);
+    assert_eq!(text.matches("--results '/data/of it/$all' --chunk 10").count(), 2, "{text}");
+    assert!(text.contains("[ -z \"$missing\" ] || sbatch --array=\"$missing\""), "{text}");
     assert!(!text.contains("MaxArraySize"));
     let many = Chunks::new(2000, NonZeroUsize::MIN);
     assert!(script(&options, &many).contains("MaxArraySize"));
