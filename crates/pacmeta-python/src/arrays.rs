@@ -2,9 +2,12 @@
 
 use numpy::{PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 
 use crate::errors::wrong;
+
+static MASKED_ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 /// Numbers in row-major order.
 pub(crate) struct Numbers<'py> {
@@ -14,6 +17,10 @@ pub(crate) struct Numbers<'py> {
 impl<'py> Numbers<'py> {
     /// The numbers of anything that NumPy makes an array of real numbers of; `name` is for messages.
     pub(crate) fn of(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+        // An array like any other to a cast, which would count what is masked.
+        if value.is_instance(MASKED_ARRAY.import(value.py(), "numpy.ma", "MaskedArray")?)? {
+            return Err(wrong(format!("{name}: is a masked array; leave out or fill what is masked")));
+        }
         if let Ok(array) = value.cast::<PyArrayDyn<f64>>()
             && array.is_c_contiguous()
         {
@@ -81,6 +88,16 @@ impl<'py> Rows<'py> {
             return Err(wrong(format!("{name}: row {row} is not finite (NaN or infinity)")));
         }
         Ok(Self { numbers, dimension })
+    }
+
+    /// The same for a prior with these features: the columns of a table are found by their names.
+    pub(crate) fn named(value: &Bound<'py, PyAny>, name: &str, features: &[String]) -> PyResult<Self> {
+        let expected = Some(features.len());
+        if !value.hasattr("columns")? {
+            return Self::of(value, name, expected);
+        }
+        let helper = value.py().import("pacmeta._tasks")?;
+        Self::of(&helper.call_method1("frame_rows", (value, features.to_vec()))?, name, expected)
     }
 
     /// All numbers, row by row.

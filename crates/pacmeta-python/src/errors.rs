@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueEr
 
 /// The exception for an error, with its message.
 pub(crate) fn exception(error: Error) -> PyErr {
-    let message = error.to_string();
+    let message = for_python(&error.to_string());
     match error {
         Error::Io { source, .. } => match source.raw_os_error() {
             // Python makes FileNotFoundError and its like of these.
@@ -17,6 +17,22 @@ pub(crate) fn exception(error: Error) -> PyErr {
         error if error.is_input() => PyValueError::new_err(message),
         _ => PyRuntimeError::new_err(message),
     }
+}
+
+/// Options of the command line as the arguments that they are here.
+fn for_python(message: &str) -> String {
+    const OPTION: &str = "option `--";
+    let mut words = message.replace("another --out", "another `out`");
+    while let Some(start) = words.find(OPTION) {
+        let name = start + OPTION.len();
+        let Some(length) = words[name..].find('`') else { break };
+        let argument = match &words[name..name + length] {
+            "lambda" => "lambda_".to_owned(), // a word of Python
+            option => option.replace('-', "_"),
+        };
+        words.replace_range(start..=name + length, &argument);
+    }
+    words
 }
 
 /// A `ValueError`.

@@ -12,6 +12,21 @@ use crate::arrays::{Numbers, Rows, labels};
 use crate::errors::{exception, wrong};
 use crate::watch::watched;
 
+/// The most parameters of a head. Without a limit an allocation that fails would end the process.
+const MOST_PARAMETERS: usize = 1 << 27;
+
+/// The shape of a head on these features, if its parameters can be held.
+fn shape_of(features: usize, classes: usize) -> PyResult<HeadShape> {
+    let parameters = features.checked_add(1).and_then(|width| width.checked_mul(classes));
+    match parameters {
+        _ if classes < 2 => Err(wrong(format!("classes: is {classes}, expected at least 2"))),
+        Some(parameters) if parameters <= MOST_PARAMETERS => Ok(HeadShape { features, classes }),
+        _ => Err(wrong(format!(
+            "classes: is {classes}, on {features} features a head of more than {MOST_PARAMETERS} parameters"
+        ))),
+    }
+}
+
 fn settings_of(text: &str) -> PyResult<HeadMethodSettings> {
     serde_json::from_str(text).map_err(|error| wrong(format!("method: {error}")))
 }
@@ -47,7 +62,7 @@ pub(crate) fn adapt_head<'py>(
     let settings = settings_of(settings)?;
     let rows = Rows::of(features, "features", None)?;
     let labels = self::labels(labels, "labels")?;
-    let shape = HeadShape { features: rows.dimension, classes };
+    let shape = shape_of(rows.dimension, classes)?;
     if rows.count() != labels.len() || labels.is_empty() {
         return Err(wrong(format!("features has {} examples, labels has {}", rows.count(), labels.len())));
     }
@@ -72,7 +87,7 @@ pub(crate) fn head_probabilities<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let rows = Rows::of(features, "features", None)?;
     let stored = Numbers::of(heads, "heads")?;
-    let shape = HeadShape { features: rows.dimension, classes };
+    let shape = shape_of(rows.dimension, classes)?;
     let heads: Vec<Vec<f64>> =
         stored.slice()?.chunks(shape.parameters().max(1)).map(<[f64]>::to_vec).collect();
     let numbers = rows.slice()?;
@@ -102,8 +117,11 @@ pub(crate) fn meta_learn_head<'py>(
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let settings = settings_of(settings)?;
-    if tasks.is_empty() || batch == 0 || !(rate.is_finite() && rate > 0.0) {
-        return Err(wrong("expected at least one task, a batch of at least 1 and a rate above 0"));
+    if tasks.is_empty() || batch == 0 {
+        return Err(wrong("expected at least one task and a batch of at least 1"));
+    }
+    if !(rate.is_finite() && rate > 0.0) {
+        return Err(wrong(format!("learning_rate: is {rate}, expected a number above 0")));
     }
     let mut dimension = None;
     let tasks: Vec<LabelledTask> = tasks
@@ -120,10 +138,13 @@ pub(crate) fn meta_learn_head<'py>(
                     labels.len()
                 )));
             }
+            if let Some(label) = labels.iter().find(|&&label| label >= classes) {
+                return Err(wrong(format!("task {index}: has label {label}, expected one below {classes}")));
+            }
             Ok(LabelledTask { features: rows.slice()?.to_vec(), labels })
         })
         .collect::<PyResult<_>>()?;
-    let shape = HeadShape { features: dimension.unwrap_or(1), classes };
+    let shape = shape_of(dimension.unwrap_or(1), classes)?;
     let learned = watched(py, progress, move |watch| -> Result<Vec<f64>> {
         let method = settings.build::<f64>()?;
         let key = Key::new(seed).named("head");
@@ -131,13 +152,13 @@ pub(crate) fn meta_learn_head<'py>(
         let mut optimiser = Optimiser::new(head.len(), rate, 0.0);
         let (mut room, mut gradient) = (HeadRoom::default(), HeadGradient::default());
         for iteration in 0..iterations {
-            if watch.stopped() {
-                return Err(Error::Interrupted { iteration });
-            }
             let drawn = key.index(iteration);
             let mut total = vec![0.0; head.len()];
             let mut objective = 0.0;
             for place in 0..batch {
+                if watch.stopped() {
+                    return Err(Error::Interrupted { iteration });
+                }
                 let key = drawn.index(place as u64);
                 let mut generator = key.named("task").generator();
                 let task = &tasks[generator.below(tasks.len())];

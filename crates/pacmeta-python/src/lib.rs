@@ -4,6 +4,7 @@
 //! The interpreter's lock is released while something is computed. Errors of the library become Python exceptions with
 //! the library's own message: `ValueError` where the input is at fault, `OSError` for files, else `RuntimeError`.
 
+mod arguments;
 mod arrays;
 mod bound;
 mod errors;

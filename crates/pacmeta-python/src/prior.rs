@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
 
+use crate::arguments;
 use crate::arrays::{Rows, targets};
 use crate::errors::{exception, wrong};
 use crate::tasks::tasks_for;
@@ -28,6 +29,13 @@ fn arrays(py: Python<'_>, predictive: Predictive) -> Arrays<'_> {
 }
 
 /// A meta-learned prior.
+///
+/// >>> import numpy as np, pacmeta
+/// >>> x = np.linspace(-1, 1, 8)
+/// >>> tasks = [(x, slope * x) for slope in range(1, 9)]
+/// >>> prior = pacmeta.meta_learn(tasks, beta=200, alpha=40, iterations=50).prior
+/// >>> prior.kind, prior.features, prior.target
+/// ('gaussian-process', ['x'], 'y')
 #[pyclass(module = "pacmeta._pacmeta", frozen)]
 pub(crate) struct Prior {
     pub(crate) model: Arc<Model>,
@@ -43,7 +51,7 @@ impl Prior {
     }
 
     fn support(&self, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Task> {
-        let rows = Rows::of(x, "x", Some(self.dimension()))?;
+        let rows = Rows::named(x, "x", &self.features())?;
         task_of(&rows, targets(y, "y")?)
     }
 
@@ -154,6 +162,11 @@ impl Prior {
     }
 
     /// Adapts to a support set.
+    ///
+    /// The columns of a DataFrame are found by the names of the prior's features.
+    ///
+    /// >>> prior.adapt(x[:3], 2 * x[:3])
+    /// Posterior(adapted prior, 1 features)
     #[pyo3(signature = (x, y, *, temperature = None))]
     fn adapt(
         &self,
@@ -171,24 +184,36 @@ impl Prior {
             }
             other => exception(other),
         })?;
-        Ok(Posterior { kind: Kind::Adapted(adapted), dimension: self.dimension() })
+        Ok(Posterior {
+            kind: Kind::Adapted(adapted),
+            dimension: self.dimension(),
+            features: Some(self.features()),
+        })
     }
 
     /// The prior itself: mean and standard deviation of the function before any example is seen.
+    ///
+    /// >>> mean, std = prior.predict([0.0, 0.5])
+    /// >>> mean.shape, bool((std > 0).all())
+    /// ((2,), True)
     fn predict<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Arrays<'py>> {
-        let rows = Rows::of(x, "x", Some(self.dimension()))?;
+        let rows = Rows::named(x, "x", &self.features())?;
         let inputs = rows.slice()?;
         py.detach(|| prior_predictive(&self.model, inputs)).map(|made| arrays(py, made)).map_err(exception)
     }
 
     /// Scores adaptation on tasks: the examples of `adapt`, or some that are drawn, are the support.
+    ///
+    /// >>> scores = prior.evaluate(tasks, support=3)
+    /// >>> len(scores["per_task"]), scores["rmse"] > 0
+    /// (8, True)
     #[pyo3(signature = (tasks, *, support = 5, seed = 0, task = "task"))]
     fn evaluate<'py>(
         &self,
         py: Python<'py>,
         tasks: &Bound<'py, PyAny>,
-        support: usize,
-        seed: u64,
+        #[pyo3(from_py_with = arguments::support)] support: usize,
+        #[pyo3(from_py_with = arguments::seed)] seed: u64,
         task: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         if support == 0 {
@@ -209,6 +234,15 @@ impl Prior {
     }
 
     /// The objective of PACOH or PACMAML on tasks, or with `theorem` a bound; every term by name.
+    ///
+    /// >>> observed = [(*task, [0, 1, 2]) for task in tasks]
+    /// >>> assumed = {"assume": "non-negative:20", "hyper_posterior_std": 0.05}
+    /// >>> bound = prior.bound(observed, theorem=4, beta=30, alpha=5, **assumed)
+    /// >>> sorted(bound["terms"])
+    /// ['confidence', 'empirical_risk', 'gap', 'hyper_kl', 'psi1', 'psi2', 'task_kl']
+    /// >>> terms = sum(term["value"] for term in bound["terms"].values())
+    /// >>> bool(np.isclose(terms, bound["total"]["value"]))
+    /// True
     #[pyo3(signature = (tasks, *, theorem = None, objective = None, beta = None, alpha = None, assume = None, assume_tasks = None,
         hyper_posterior_std = None, lambda_ = None, delta = 0.05, sigma0_squared = 3.0, draws = 100, seed = 0,
         observed_tasks = None, target_examples = None, gap = None, task = "task"))]
@@ -227,10 +261,10 @@ impl Prior {
         lambda_: Option<f64>,
         delta: f64,
         sigma0_squared: f64,
-        draws: usize,
-        seed: u64,
-        observed_tasks: Option<usize>,
-        target_examples: Option<usize>,
+        #[pyo3(from_py_with = arguments::draws)] draws: usize,
+        #[pyo3(from_py_with = arguments::seed)] seed: u64,
+        #[pyo3(from_py_with = arguments::observed_tasks)] observed_tasks: Option<usize>,
+        #[pyo3(from_py_with = arguments::target_examples)] target_examples: Option<usize>,
         gap: Option<f64>,
         task: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -295,13 +329,28 @@ enum Kind {
 }
 
 /// A prior after adaptation.
+///
+/// >>> import numpy as np, pacmeta
+/// >>> x = np.linspace(-1, 1, 8)
+/// >>> tasks = [(x, slope * x) for slope in range(1, 9)]
+/// >>> prior = pacmeta.meta_learn(tasks, beta=200, alpha=40, iterations=50).prior
+/// >>> posterior = prior.adapt(x[:3], 2 * x[:3])
 #[pyclass(module = "pacmeta._pacmeta", frozen)]
 pub(crate) struct Posterior {
     kind: Kind,
     dimension: usize,
+    /// The names of the features, where there is a prior that knows them.
+    features: Option<Vec<String>>,
 }
 
 impl Posterior {
+    fn rows<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Rows<'py>> {
+        match &self.features {
+            Some(features) => Rows::named(x, "x", features),
+            None => Rows::of(x, "x", Some(self.dimension)),
+        }
+    }
+
     fn predictive(&self, inputs: &[f64]) -> Result<Predictive> {
         match &self.kind {
             Kind::Adapted(adapted) => adapted.predict(inputs),
@@ -317,20 +366,28 @@ impl Posterior {
 #[pymethods]
 impl Posterior {
     /// Mean and standard deviation of a new observation at each row.
+    ///
+    /// >>> mean, std = posterior.predict(x)
+    /// >>> mean.shape, bool((std > 0).all())
+    /// ((8,), True)
     fn predict<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>) -> PyResult<Arrays<'py>> {
-        let rows = Rows::of(x, "x", Some(self.dimension))?;
+        let rows = self.rows(x)?;
         let inputs = rows.slice()?;
         let predictive = py.detach(|| self.predictive(inputs)).map_err(exception)?;
         Ok(arrays(py, predictive))
     }
 
     /// The interval that holds a new observation with this probability, at each row.
+    ///
+    /// >>> lower, upper = posterior.interval(x, 0.8)
+    /// >>> bool((lower < upper).all())
+    /// True
     #[pyo3(signature = (x, level = 0.95))]
     fn interval<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>, level: f64) -> PyResult<Arrays<'py>> {
         if !(level > 0.0 && level < 1.0) {
             return Err(wrong(format!("level: is {level}, expected a number between 0 and 1")));
         }
-        let rows = Rows::of(x, "x", Some(self.dimension))?;
+        let rows = self.rows(x)?;
         let inputs = rows.slice()?;
         let factor = if level == 0.95 { NORMAL_975 } else { normal_quantile(0.5 + 0.5 * level) };
         let made = py.detach(|| self.predictive(inputs)).map_err(exception)?;
@@ -370,7 +427,7 @@ pub(crate) fn fit_plain_gp(
     let dimension = rows.dimension;
     let support = task_of(&rows, targets(y, "y")?)?;
     let fitted = py.detach(|| PlainGp.fit(&support)).map_err(exception)?;
-    Ok(Posterior { kind: Kind::Plain(Box::new(fitted)), dimension })
+    Ok(Posterior { kind: Kind::Plain(Box::new(fitted)), dimension, features: None })
 }
 
 /// Seconds that the library itself takes to adapt, and to predict, without Python: the best of `repeats`.

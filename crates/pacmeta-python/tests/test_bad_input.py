@@ -13,6 +13,7 @@ import pytest
 import pacmeta
 
 GOOD = (np.linspace(-1, 1, 6), np.linspace(0, 1, 6))
+FRAME = pd.DataFrame({"task": ["a", "a", "b", "b"], "x": [1.0, 2, 3, 4], "y": [1.0, 2, 3, 4]})
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,8 @@ GOOD = (np.linspace(-1, 1, 6), np.linspace(0, 1, 6))
         (np.array(["2020-01-01"], dtype="datetime64[D]"), [1.0], "dtype datetime64"),
         ("text", [1.0], "expected real numbers"),
         (None, [1.0], "dtype object"),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), [1.0, 2.0], "x: is a masked array"),
+        ([1.0, 2.0], np.ma.array([1.0, 2.0], mask=[False, True]), "y: is a masked array"),
     ],
 )
 def test_support_sets(prior: pacmeta.Prior, x: Any, y: Any, words: str) -> None:
@@ -73,6 +76,15 @@ def test_queries(prior: pacmeta.Prior, query: Any, words: str) -> None:
         ([(np.zeros((1, 1, 1)), [1.0])], "x has shape"),
         ({"only": GOOD}, "held_out|temperature|task"),
         ([GOOD, (*GOOD, [9])], "index 9 is out of range"),
+        ([GOOD, (*GOOD, [-1])], "task `task 1`: index -1 is out of range"),
+        ([GOOD, (*GOOD, [10**30])], "task `task 1`: index 10{30} is out of range"),
+        ([GOOD, (*GOOD, [0.9, 1.9])], "task `task 1`: adapt: 0.9 is not the index"),
+        ([GOOD, (*GOOD, [np.nan])], "task `task 1`: adapt: nan is not the index"),
+        ([GOOD, (*GOOD, ["a"])], "task `task 1`: adapt: 'a' is not the index"),
+        ([GOOD, (*GOOD, [[0], [1, 2]])], "task `task 1`: adapt: expected indices"),
+        ([GOOD, (*GOOD, np.array([True, False]))], r"task `task 1`: adapt is a mask of shape \(2,\), expected \(6,\)"),
+        ({0: GOOD, "0": GOOD}, "two tasks are named '0'"),
+        ([([[1.0], [1.0, 2.0]], [1.0, 2.0]), GOOD], "task `task 0`, x: expected an array of numbers"),
     ],
 )
 def test_tasks(tasks: Any, words: str) -> None:
@@ -90,13 +102,48 @@ def test_tasks(tasks: Any, words: str) -> None:
     ],
 )
 def test_frames(change: dict[str, Any], words: str) -> None:
-    frame = pd.DataFrame({"task": ["a", "a", "b", "b"], "x": [1.0, 2, 3, 4], "y": [1.0, 2, 3, 4]})
     with pytest.raises(ValueError, match=words):
-        pacmeta.meta_learn(frame, iterations=5, **change)
-    with pytest.raises(ValueError, match="dtype"):
-        pacmeta.meta_learn(frame.assign(x=["p", "q", "r", "s"]), iterations=5)
-    with pytest.raises(ValueError, match="has no task"):
-        pacmeta.meta_learn(frame.assign(task=["a", None, "b", "b"]), iterations=5)
+        pacmeta.meta_learn(FRAME, iterations=5, **change)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"x": ["p", "q", "r", "s"]}, "column 'x': has dtype"),
+        ({"z": [True, False, None, True]}, "column 'z': has dtype object"),
+        ({"task": ["a", None, "b", "b"]}, "has no task"),
+        ({"task": [1, "1", 2, 2]}, "two tasks are named '1'"),
+        ({"adapt": ["1", "0", "1", "0"]}, "column 'adapt': expected 1 or 0, found '1'"),
+        ({"adapt": ["yes", "no", "yes", "no"]}, "column 'adapt': expected 1 or 0, found 'yes'"),
+        ({"adapt": [1, 7, 1, 0]}, "column 'adapt': expected 1 or 0, found 7"),
+        ({"adapt": [1, np.nan, 1, 0]}, "column 'adapt': expected 1 or 0, found nan"),
+    ],
+)
+def test_columns(columns: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        pacmeta.meta_learn(FRAME.assign(**columns), iterations=5)
+
+
+def test_subsets_are_indices_masks_or_a_column(prior: pacmeta.Prior, tasks: Any) -> None:
+    expected = prior.bound([(x, y, [0, 2]) for x, y in tasks])["total"]
+    mask = np.isin(np.arange(12), [0, 2])
+    assert prior.bound([(x, y, mask) for x, y in tasks])["total"] == expected
+    assert prior.bound([(x, y, [0.0, 2.0]) for x, y in tasks])["total"] == expected
+    for adapt in (mask, mask.astype(int), mask.astype(float), mask.astype(object)):
+        parts = [pd.DataFrame({"task": i, "x": x, "y": y, "adapt": adapt}) for i, (x, y) in enumerate(tasks)]
+        assert prior.bound(pd.concat(parts))["total"] == expected
+
+
+def test_columns_may_have_any_label_and_any_kind_of_number(tasks: Any) -> None:
+    frame = pd.concat([pd.DataFrame({"task": i, "x": x, "y": y}) for i, (x, y) in enumerate(tasks)])
+    common = {"beta": 10, "alpha": 5, "iterations": 5}
+    expected = pacmeta.meta_learn(frame, **common, features=["x"]).prior
+    renamed = pacmeta.meta_learn(frame.rename(columns={"task": 2, "x": 0, "y": 1}), **common, task=2, target=1)
+    assert renamed.prior.features == ["0"] and renamed.prior.target == "1"
+    for name, tensor in renamed.prior.parameters().items():
+        np.testing.assert_array_equal(tensor, expected.parameters()[name])
+    mixed = frame.assign(flag=frame.x > 0, count=pd.array(range(len(frame)), dtype="Int64"))
+    assert pacmeta.meta_learn(mixed, **common).prior.features == ["x", "flag", "count"]
 
 
 @pytest.mark.parametrize(
@@ -110,11 +157,22 @@ def test_frames(change: dict[str, Any], words: str) -> None:
         ({"settings": {"data.environment": "sinusoid"}}, "data"),
         ({"alpha": "warm"}, "method.alpha"),
         ({"support": 0}, "data.support"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**64}, "seed"),
+        ({"settings": ["training.rate"]}, "settings: expected a dictionary of keys and values, found list"),
+        ({"progress": "yes"}, "progress: expected True, False or a function, found 'yes'"),
+        ({"out": ""}, "out: is empty"),
     ],
 )
 def test_settings(tasks: Any, change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         pacmeta.meta_learn(tasks, **{"beta": 10, "alpha": 5, "iterations": 5, **change})
+
+
+def test_settings_may_be_of_numpy(tasks: Any) -> None:
+    for hidden in (np.array([4, 4]), [np.int64(4), np.int64(4)]):
+        prior = pacmeta.meta_learn(tasks, beta=10, alpha=5, iterations=5, settings={"prior.hidden": hidden}).prior
+        assert prior.parameters()["mean.hidden.1.weight"].shape == (4, 4)
 
 
 def test_divergence_is_no_fault_of_the_input(tasks: Any) -> None:
@@ -134,6 +192,12 @@ def test_files(tmp_path: Path, prior: pacmeta.Prior) -> None:
         pacmeta.load(tmp_path)
     with pytest.raises(ValueError, match="config.toml"):
         pacmeta.Run.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="absent"):
+        pacmeta.Run.load(tmp_path / "absent")
+    with pytest.raises(NotADirectoryError, match="text"):
+        pacmeta.Run.load(tmp_path / "text.safetensors")
+    with pytest.raises(ValueError, match="expected a pacmeta.Prior, found str; load it with pacmeta.load"):
+        pacmeta.save("prior", tmp_path / "prior.safetensors")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         pacmeta.train(tmp_path / "absent.toml")
     whole = prior.to_bytes()
@@ -154,7 +218,15 @@ def test_files(tmp_path: Path, prior: pacmeta.Prior) -> None:
         ({"theorem": 2, "assume": "non-negative:20", "hyper_posterior_std": 0.1, "gap": 1.0}, "belong to Theorem 3"),
         ({"objective": "maml"}, "pacoh"),
         ({"delta": 2.0}, "delta"),
-        ({"beta": -1.0}, "beta"),
+        ({"beta": -1.0}, "^beta: is -1"),
+        ({"lambda_": -1.0}, "^lambda_: is -1"),
+        ({"sigma0_squared": 0.0}, "^sigma0_squared: is 0"),
+        ({"theorem": 4, "assume": "non-negative:20", "hyper_posterior_std": 0.1, "draws": 1}, "^draws: is 1"),
+        ({"draws": -1}, "^draws: is -1, expected a whole number from 0"),
+        ({"seed": -1}, "^seed: is -1"),
+        ({"seed": 2**64}, "^seed: is 18446744073709551616"),
+        ({"observed_tasks": -1}, "^observed_tasks: is -1"),
+        ({"target_examples": -1}, "^target_examples: is -1"),
     ],
 )
 def test_bounds(prior: pacmeta.Prior, tasks: Any, change: dict[str, Any], words: str) -> None:
@@ -163,3 +235,78 @@ def test_bounds(prior: pacmeta.Prior, tasks: Any, change: dict[str, Any], words:
         prior.bound(marked, **change)
     with pytest.raises(ValueError, match="temperature"):
         prior.adapt(*GOOD, temperature=-3.0)
+
+
+@pytest.mark.parametrize("change", [{"support": -1}, {"support": 0}, {"seed": -1}, {"seed": 2**64}])
+def test_evaluation(prior: pacmeta.Prior, tasks: Any, change: dict[str, Any]) -> None:
+    (name,) = change
+    with pytest.raises(ValueError, match=f"^{name}: is"):
+        prior.evaluate(tasks, **change)
+
+
+def test_folders_of_other_runs_are_refused_in_words_of_python(tmp_path: Path, tasks: Any) -> None:
+    common = {"beta": 10, "alpha": 5, "iterations": 5, "out": tmp_path / "run"}
+    pacmeta.meta_learn(tasks, **common)
+    with pytest.raises(ValueError, match="another `out`"):
+        pacmeta.meta_learn(tasks[1:], **common)
+
+
+HEAD_TASKS = [(np.arange(24.0).reshape(12, 2) % 7, np.arange(12) % 3)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"classes": 10**13}, "classes: is 10{13}"),
+        ({"classes": 10**18}, "classes: is 10{18}"),
+        ({"classes": 2**64}, "classes: is"),
+        ({"classes": -1}, "classes: is -1"),
+        ({"classes": 1}, "classes: is 1"),
+        ({"classes": 2}, "task 0: has label 2"),
+        ({"iterations": -1}, "iterations: is -1"),
+        ({"iterations": 0}, "iterations: is 0"),
+        ({"seed": -1}, "seed: is -1"),
+        ({"seed": 2**64}, "seed: is"),
+        ({"batch": 0}, "batch: is 0"),
+        ({"subset": 0}, "subset: is 0"),
+        ({"learning_rate": np.nan}, "learning_rate: is nan"),
+        ({"learning_rate": -1.0}, "learning_rate: is -1"),
+        ({"rate": np.nan}, "rate: is nan"),
+        ({"progress": "yes"}, "progress: expected"),
+    ],
+)
+def test_learning_heads(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        pacmeta.meta_learn_head(HEAD_TASKS, **{"classes": 3, "iterations": 5, **change})
+
+
+def test_tasks_of_heads() -> None:
+    with pytest.raises(ValueError, match="task `task 0`: expected .features, labels."):
+        pacmeta.meta_learn_head([(*HEAD_TASKS[0], [0, 1])], classes=3)
+    with pytest.raises(ValueError, match="at least one task"):
+        pacmeta.meta_learn_head([], classes=3)
+    with pytest.raises(ValueError, match="found DataFrame|found str"):
+        pacmeta.meta_learn_head(FRAME, classes=3)
+    with pytest.raises(RuntimeError, match="the head is not finite"):
+        pacmeta.meta_learn_head(HEAD_TASKS, classes=3, iterations=1, learning_rate=1e308)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": -1}, "steps: is -1"),
+        ({"steps": 2.5}, "steps: is 2.5"),
+        ({"alpha": None}, "alpha: is None"),
+        ({"sigma_squared": np.inf}, "sigma_squared: is inf"),
+        ({"rate": -1.0}, "rate"),
+        ({"rate": "fast"}, "rate: is 'fast'"),
+        ({"particles": 0}, "particles: is 0"),
+        ({"seed": -1}, "seed: is -1"),
+        ({"method": "mamal"}, "method"),
+        ({"optimiser": "adam"}, "`gd` or `adagrad`"),
+        ({"head": np.full((3, 3), np.nan)}, "head: "),
+    ],
+)
+def test_classifiers(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        pacmeta.FewShotClassifier(**change).fit(*HEAD_TASKS[0])

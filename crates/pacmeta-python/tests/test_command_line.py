@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from conftest import GOLDEN, write_csv
 
 import pacmeta
@@ -44,7 +45,10 @@ def test_training_from_arrays_frames_and_the_command_line_is_the_same(
     assert pacmeta.Run.load(tmp_path / "run").scores == run.scores
 
 
-def test_predictions_are_those_of_adapt(tmp_path: Path, prior: pacmeta.Prior, command: str) -> None:
+@pytest.mark.parametrize("method", [{"beta": 100, "alpha": 20}, {"method": "maml"}])
+def test_predictions_are_those_of_adapt(tmp_path: Path, tasks: Any, method: dict[str, Any], command: str) -> None:
+    prior = pacmeta.meta_learn(tasks, **method, iterations=100).prior
+    assert prior.kind == ("network" if "method" in method else "gaussian-process")
     rng = np.random.default_rng(3)
     x, y, query = rng.uniform(-2, 2, 5), rng.normal(size=5), rng.uniform(-3, 3, 100)
     pacmeta.save(prior, tmp_path / "prior.safetensors")

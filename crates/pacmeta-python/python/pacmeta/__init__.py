@@ -25,20 +25,19 @@ from ._pacmeta import Posterior, Prior, __version__
 from ._run import Run, load, meta_learn, save, train
 
 if TYPE_CHECKING:
-    from ._estimators import FewShotClassifier, FewShotRegressor, meta_learn_head
-    from ._plot import plot
+    from ._estimators import FewShotClassifier as FewShotClassifier
+    from ._estimators import FewShotRegressor as FewShotRegressor
+    from ._estimators import meta_learn_head as meta_learn_head
+    from ._plot import plot as plot
 
+# Without what needs more than NumPy, so that a star import never does.
 __all__ = [
-    "FewShotClassifier",
-    "FewShotRegressor",
     "Posterior",
     "Prior",
     "Run",
     "__version__",
     "load",
     "meta_learn",
-    "meta_learn_head",
-    "plot",
     "save",
     "train",
 ]
@@ -65,4 +64,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ELSEWHERE])

@@ -8,13 +8,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from ._pacmeta import Posterior, Prior
+from ._run import Run, as_prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def plot(
-    prior: Prior | None = None,
+    prior: Prior | Run | None = None,
     posterior: Posterior | None = None,
     support: tuple[Any, Any] | None = None,
     *,
@@ -28,9 +29,18 @@ def plot(
 
     With a prior and a support set alone the posterior is computed. The bands are intervals of a new observation; that of
     the prior is two standard deviations of the function.
+
+    >>> import matplotlib, numpy as np, pacmeta
+    >>> matplotlib.use("Agg")
+    >>> x = np.linspace(-1, 1, 8)
+    >>> run = pacmeta.meta_learn([(x, slope * x) for slope in range(1, 9)], beta=200, alpha=40, iterations=20)
+    >>> ax = pacmeta.plot(run.prior, support=(x[:3], 2 * x[:3]))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('x', 'y')
     """
     if prior is None and posterior is None:
         raise ValueError("expected a prior or a posterior")
+    prior = None if prior is None else as_prior(prior)
     if prior is not None and len(prior.features) != 1:
         raise ValueError(f"the prior has {len(prior.features)} features, only one can be drawn")
     known = None

@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from . import _pacmeta
 from ._pacmeta import Prior
-from ._tasks import Tasks, dimension, frame_features, is_frame, task_parts
+from ._tasks import Tasks, training_parts
 
 Path = Union[str, "os.PathLike[str]"]
 Progress = Union[bool, Callable[[int, int, float], object], None]
@@ -22,6 +22,15 @@ class Run:
     In a notebook a run shows its report. ``run.prior`` is the :class:`Prior`; ``run.scores`` has the scores on the tasks
     that were kept out, beside those of two floors: a Gaussian process on the support alone, and the prior without
     adaptation.
+
+    >>> import numpy as np, pacmeta
+    >>> x = np.linspace(-1, 1, 8)
+    >>> tasks = [(x, slope * x) for slope in range(1, 9)]
+    >>> run = pacmeta.meta_learn(tasks, method="pacoh", beta=200, iterations=50, support=3, out="lines")
+    >>> list(run.scores)
+    ['pacoh', 'plain GP, support only', 'prior mean, not adapted']
+    >>> pacmeta.Run.load("lines").prior == run.prior
+    True
     """
 
     def __init__(self, prior: Prior, results: dict[str, Any], report: str, folder: str | None) -> None:
@@ -33,6 +42,7 @@ class Run:
     @classmethod
     def load(cls, folder: Path) -> Run:
         """The run in a folder, whichever program made it."""
+        os.scandir(folder).close()  # where there is none, the system's own error
         return cls(*_pacmeta.read_run(os.fspath(folder)), os.fspath(folder))
 
     @property
@@ -58,13 +68,38 @@ class Run:
 
 
 def load(path: Path) -> Prior:
-    """Reads a prior: a checkpoint file, or the folder of a run of the command line."""
+    """Reads a prior: a checkpoint file, or the folder of a run of the command line.
+
+    >>> import numpy as np, pacmeta
+    >>> x = np.linspace(-1, 1, 8)
+    >>> run = pacmeta.meta_learn([(x, slope * x) for slope in range(1, 9)], beta=200, alpha=40, iterations=20, out="slopes")
+    >>> pacmeta.load("slopes") == run.prior
+    True
+    """
     return Prior.load(os.fspath(path))
 
 
-def save(prior: Prior, path: Path) -> None:
-    """Writes a prior as a checkpoint file that the command line reads too."""
-    prior.save(os.fspath(path))
+def save(prior: Prior | Run, path: Path) -> None:
+    """Writes a prior as a checkpoint file that the command line reads too.
+
+    >>> import numpy as np, pacmeta
+    >>> x = np.linspace(-1, 1, 8)
+    >>> run = pacmeta.meta_learn([(x, slope * x) for slope in range(1, 9)], beta=200, alpha=40, iterations=20)
+    >>> pacmeta.save(run.prior, "prior.safetensors")
+    >>> pacmeta.load("prior.safetensors") == run.prior
+    True
+    """
+    as_prior(prior).save(os.fspath(path))
+
+
+def as_prior(value: object) -> Prior:
+    """A prior, or that of a run."""
+    if isinstance(value, Run):
+        return value.prior
+    if isinstance(value, Prior):
+        return value
+    found = type(value).__name__
+    raise ValueError(f"prior: expected a pacmeta.Prior, found {found}; load it with pacmeta.load")
 
 
 class _Bar:
@@ -82,11 +117,14 @@ class _Bar:
         self.bar.close()
 
 
-def _progress(progress: Progress) -> Callable[[int, int, float], object] | None:
+def reporter(progress: Progress) -> Callable[[int, int, float], object] | None:
+    """What is told how far a computation is."""
     if progress is None or progress is False:
         return None
     if callable(progress):
         return progress
+    if progress is not True:
+        raise ValueError(f"progress: expected True, False or a function, found {progress!r}")
     try:
         from tqdm.auto import tqdm
     except ModuleNotFoundError:
@@ -94,23 +132,36 @@ def _progress(progress: Progress) -> Callable[[int, int, float], object] | None:
     return _Bar(tqdm(unit=" iterations"))
 
 
-def _closed(progress: Callable[[int, int, float], object] | None) -> None:
+def closed(progress: Callable[[int, int, float], object] | None) -> None:
+    """Ends a bar."""
     if isinstance(progress, _Bar):
         progress.close()
 
 
+def _folder(out: Path | None) -> str | None:
+    """The folder of a run, where it has one."""
+    folder = None if out is None else os.fspath(out)
+    if folder == "":
+        raise ValueError("out: is empty, expected a folder")
+    return folder
+
+
 def _toml(value: object) -> str:
     """A value in TOML notation."""
+    if hasattr(value, "tolist"):  # NumPy's
+        value = value.tolist()
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return repr(value.item() if hasattr(value, "item") else value)
+    return repr(value)
 
 
 def _settings(named: Mapping[str, object], settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    if not isinstance(settings, (Mapping, type(None))):
+        raise ValueError(f"settings: expected a dictionary of keys and values, found {type(settings).__name__}")
     given = {key: value for key, value in named.items() if value is not None}
     return [(str(key), _toml(value)) for key, value in {**given, **(settings or {})}.items()]
 
@@ -146,16 +197,7 @@ def meta_learn(
     >>> run.prior.features
     ['x']
     """
-    if is_frame(tasks):
-        names = frame_features(tasks, target, task, features)
-        parts = task_parts(tasks, names, target, task)
-    else:
-        parts = task_parts(tasks, (), target, task)
-        count = dimension(parts)
-        if features is not None:
-            names = list(features)
-        else:
-            names = ["x"] if count == 1 else [f"x{index}" for index in range(count)]
+    parts, names = training_parts(tasks, features, str(target), str(task))
     named = {
         "method.name": method,
         "method.beta": beta,
@@ -165,12 +207,12 @@ def meta_learn(
         "training.iterations": iterations,
         "seed": seed,
     }
-    told = _progress(progress)
-    folder = None if out is None else os.fspath(out)
+    folder = _folder(out)
+    told = reporter(progress)
     try:
-        made = _pacmeta.train_tasks(parts, names, target, _settings(named, settings), folder, told)
+        made = _pacmeta.train_tasks(parts, names, str(target), _settings(named, settings), folder, told)
     finally:
-        _closed(told)
+        closed(told)
     return Run(*made, folder)
 
 
@@ -181,11 +223,24 @@ def train(
     settings: Mapping[str, object] | None = None,
     progress: Progress = None,
 ) -> Run:
-    """Trains a configuration file, as ``pacmeta train`` does; ``settings`` are its ``--set``."""
-    told = _progress(progress)
-    folder = None if out is None else os.fspath(out)
+    """Trains a configuration file, as ``pacmeta train`` does; ``settings`` are its ``--set``.
+
+    >>> import pathlib, pacmeta
+    >>> text = '''
+    ... [data]
+    ... environment = "sinusoid"
+    ... [method]
+    ... name = "pacoh"
+    ... beta = 100
+    ... '''
+    >>> _ = pathlib.Path("sinusoid.toml").write_text(text)
+    >>> pacmeta.train("sinusoid.toml", settings={"training.iterations": 20}).results["iterations"]
+    20
+    """
+    folder = _folder(out)
+    told = reporter(progress)
     try:
         made = _pacmeta.train_config(os.fspath(config), _settings({}, settings), folder, told)
     finally:
-        _closed(told)
+        closed(told)
     return Run(*made, folder)
