@@ -55,23 +55,27 @@ impl StudyProgress {
     }
 
     fn state(&self, progress: &Progress) -> String {
-        let seconds = self.start.elapsed().as_secs_f64();
-        let fraction = progress.fraction();
-        let rate = progress.done as f64 / seconds.max(1e-9);
-        // The first few models say little about the rest.
-        let left = if fraction > 0.01 || progress.done >= 10 {
-            let left = Duration::from_secs_f64(seconds * (1.0 - fraction) / fraction.max(1e-9));
-            format!("{} left", HumanDuration(left))
-        } else {
-            "time left not yet known".to_owned()
-        };
-        let failed = match progress.failed {
-            0 => String::new(),
-            failed => format!(", {failed} failed"),
-        };
-        let done = progress.earlier + progress.done;
-        format!("{done}/{} models{failed}, {rate:.1} models/s, {left}", progress.total)
+        state_after(self.start.elapsed().as_secs_f64(), progress)
     }
+}
+
+/// How far a study is, its rate in this call and the time left.
+fn state_after(seconds: f64, progress: &Progress) -> String {
+    let fraction = progress.fraction();
+    let rate = progress.done as f64 / seconds.max(1e-9);
+    // The first few models say little about the rest.
+    let left = if fraction > 0.01 || progress.done >= 10 {
+        let left = Duration::from_secs_f64(seconds * (1.0 - fraction) / fraction.max(1e-9));
+        format!("{} left", HumanDuration(left))
+    } else {
+        "time left not yet known".to_owned()
+    };
+    let failed = match progress.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    let done = progress.earlier + progress.done;
+    format!("{done}/{} models{failed}, {rate:.1} models/s, {left}", progress.total)
 }
 
 impl StudyObserver for StudyProgress {
@@ -115,5 +119,22 @@ impl StudyObserver for StudyProgress {
 impl Drop for StudyProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_is_done_the_rate_and_the_time_left() {
+        let progress =
+            Progress { total: 200, earlier: 100, done: 40, failed: 0, cost_done: 25.0, cost_total: 100.0 };
+        // A quarter of the effort in a minute leaves three; models of earlier calls are not part of the rate.
+        assert_eq!(state_after(60.0, &progress), "140/200 models, 0.7 models/s, 3 minutes left");
+        let failed = Progress { failed: 3, ..progress };
+        assert_eq!(state_after(60.0, &failed), "140/200 models, 3 failed, 0.7 models/s, 3 minutes left");
+        let begun = Progress { done: 1, cost_done: 0.1, ..progress };
+        assert_eq!(state_after(2.0, &begun), "101/200 models, 0.5 models/s, time left not yet known");
     }
 }

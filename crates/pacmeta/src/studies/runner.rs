@@ -1,5 +1,7 @@
 //! Computes the pieces of a study that are not recorded yet, in parallel over cores.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -93,7 +95,7 @@ impl<S: Spec> Recorder<S> for Records<S> {
     }
 }
 
-/// Computes what is missing and records it. A piece that fails is recorded with its error and stops nothing. The record's
+/// Computes what is missing and records it. A piece that fails, or panics, is recorded with its error and stops nothing. The record's
 /// content does not depend on the number of threads, only the order of its lines does.
 ///
 /// # Errors
@@ -129,19 +131,21 @@ pub fn run<S: Spec>(
             }
             let start = Instant::now();
             let stop = || observer.stop();
-            let outcome = match keep {
+            // A piece owns what it changes, so nothing half-changed is seen after a panic.
+            let outcome = catch_unwind(AssertUnwindSafe(|| match keep {
                 Some(keep) => spec.run_keeping(&stop, keep),
                 None => spec.run(&stop),
-            };
+            }));
             let ending = match outcome {
-                Ok(outcome) => readable::<S>(outcome),
-                Err(error) if error.is_interruption() => return,
+                Ok(Ok(outcome)) => readable::<S>(outcome),
+                Ok(Err(error)) if error.is_interruption() => return,
                 // No fault of the model: its state could not be written.
-                Err(source @ Error::Io { .. }) => {
+                Ok(Err(source @ Error::Io { .. })) => {
                     locked().2.get_or_insert(source);
                     return;
                 }
-                Err(error) => Ending::Failed(error.to_string()),
+                Ok(Err(error)) => Ending::Failed(error.to_string()),
+                Err(panic) => Ending::Failed(format!("a mistake in this program: {}", message(&*panic))),
             };
             let failure = match &ending {
                 Ending::Failed(message) => Some(message.clone()),
@@ -175,6 +179,12 @@ pub fn run<S: Spec>(
         });
     }
     Ok(progress)
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let owned = || panic.downcast_ref::<String>().map(String::as_str);
+    panic.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("no message")
 }
 
 /// JSON has no NaN and no infinity: an outcome with one of them could not be read again, and is a failure.

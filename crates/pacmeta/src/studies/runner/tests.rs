@@ -8,7 +8,7 @@ use crate::studies::spec::Stop;
 
 static RUNS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts how often it is computed; multiples of 5 fail.
+/// Counts how often it is computed; multiples of 5 fail, 77 panics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Piece(u64);
 
@@ -27,6 +27,7 @@ impl Spec for Piece {
         if stop() {
             return Err(Error::Interrupted { iteration: 0 });
         }
+        assert!(self.0 != 77, "piece {} is too much", self.0);
         if self.0.is_multiple_of(5) {
             return Err(Error::input("piece", format!("{} is a multiple of 5", self.0)));
         }
@@ -51,6 +52,18 @@ impl StudyObserver for StopAfter {
 fn endings(folder: &Path, specs: &[Piece]) -> Vec<Option<Ending<u64>>> {
     let records = Records::<Piece>::read(folder).unwrap();
     specs.iter().map(|spec| records.ending(&spec.hash().unwrap()).cloned()).collect()
+}
+
+#[test]
+fn a_panic_in_one_piece_is_its_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let specs: Vec<Piece> = [76, 77, 78].map(Piece).to_vec();
+    let mut records = Records::read(folder.path()).unwrap();
+    let progress = run(&specs, &mut records, Failures::Keep, &SilentStudy).unwrap();
+    assert_eq!((progress.done, progress.failed), (3, 1));
+    let endings = endings(folder.path(), &specs);
+    assert_eq!((&endings[0], &endings[2]), (&Some(Ending::Done(77)), &Some(Ending::Done(79))));
+    assert!(matches!(&endings[1], Some(Ending::Failed(message)) if message.contains("piece 77 is too much")));
 }
 
 #[test]
