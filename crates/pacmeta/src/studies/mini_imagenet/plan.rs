@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub enum ImagePreset {
     /// A few minutes: half-size pictures, a few hundred iterations, m_i = 10.
     Quick,
-    /// About an hour and a half on two cores: 10,000 iterations, m_i = 10.
+    /// About an hour on two cores: 10,000 iterations, m_i = 10.
     Cpu,
     /// The paper's: 60,000 iterations, every m_i.
     Paper,
@@ -213,7 +213,8 @@ impl ImagePlan {
         for (key, table) in [("rate", &INNER_RATES), ("alpha", &ALPHAS)] {
             method.extend(of_table(table, model).map(|value| (key.to_owned(), Value::Float(value))));
         }
-        let validate_every = (self.iterations / 60).clamp(100, 1000).min(self.iterations);
+        // A validation costs as much as a hundred iterations.
+        let validate_every = (self.iterations / 10).clamp(100, 1000).min(self.iterations);
         let training = Table::from_iter([
             ("iterations".to_owned(), whole(self.iterations)),
             ("validate_every".to_owned(), whole(validate_every)),
