@@ -110,13 +110,27 @@ fn what_cannot_be_a_study_is_refused() {
         assert_eq!(place.run(&all).code, Some(2), "{arguments:?}");
         assert!(!place.path("study").exists(), "{arguments:?}");
     }
-    // A record of another version, and a damaged one.
+    // An option of another study would be without effect.
+    for (study, option, value, meant) in [
+        ("sinusoid", "--methods", "maml", "mini-imagenet, leopard"),
+        ("sinusoid", "--data", "synthetic", "mini-imagenet, leopard"),
+        ("sinusoid", "--model-shape", "bert-base", "memory"),
+        ("memory", "--iterations", "3", "sinusoid, mini-imagenet, leopard"),
+        ("leopard", "--tasks", "3", "mini-imagenet"),
+    ] {
+        place.refused(&["reproduce", study, option, value], &[option, meant, "remove it"]);
+    }
+    // A damaged record, and one of another version.
     let plan = "{\"format\":1,\"study\":\"sinusoid\",\"command\":\"c\",\"history\":[],\"plan\":{}}";
     place.write("study/study.json", plan);
     let line = "{\"crc32c\":\"00000000\",\"record\":{}}\n";
     place.write("study/records.jsonl", line);
     place.refused(&TINY, &["records.jsonl", "line 1", "damaged"]);
     assert_eq!(place.text("study/records.jsonl"), line);
+    let header = "{\"crc32c\":\"407beba2\",\"record\":{\"format\":1,\"study\":\"sinusoid\",\"version\":2}}\n";
+    place.write("study/records.jsonl", header);
+    place.refused(&TINY, &["records.jsonl", "version 2"]);
+    assert_eq!(place.text("study/records.jsonl"), header);
     assert_eq!(place.text("study/study.json"), plan);
     place.write("other/study.json", plan.replace("sinusoid", "omniglot"));
     place.refused(&["report", "other"], &["omniglot"]);

@@ -12,7 +12,8 @@
 //! * "below all of them" ([`lowest`], [`below_at_every`]) is supported when *every* comparison is, each at 5% (an
 //!   intersection-union test: the weakest comparison decides, and needs no correction), and not supported when *some*
 //!   comparison goes the other way after Holm's correction for having looked at all;
-//! * claims about curves are in [`rises_again`], [`u_shaped`], [`keeps_falling`], [`grows`] and [`falls`].
+//! * claims about curves are in [`rises_again`], [`rises_or_levels_off`], [`u_shaped`], [`keeps_falling`], [`grows`] and
+//!   [`falls`].
 //!
 //! A value that is not finite means that something failed. Failures are not random, so a claim that rests on a table
 //! with any of them is undecided, and says so; so is one with a single set.
@@ -25,7 +26,7 @@ use super::summary::{Crossed, crossed};
 use crate::error::{Error, Result};
 use crate::report::brief;
 
-pub use curves::{falls, grows, keeps_falling, rises_again, u_shaped};
+pub use curves::{falls, grows, keeps_falling, rises_again, rises_or_levels_off, u_shaped};
 
 /// The probability of a wrong verdict that is accepted, on either side.
 pub const LEVEL: f64 = 0.05;

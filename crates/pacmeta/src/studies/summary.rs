@@ -34,6 +34,8 @@
 
 mod student;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -69,6 +71,29 @@ impl Summary {
             .then(|| (variance(&finite) / finite.len() as f64).sqrt())
             .filter(|error| error.is_finite());
         Self { mean, standard_error, observations: finite.len(), failed: values.len() - finite.len() }
+    }
+}
+
+impl Summary {
+    /// The mean of all values with the standard error of the means of groups: values of one group (models of the same
+    /// meta-training set, which differ by their seed only) are not independent. `groups` names each value's group.
+    ///
+    /// ```
+    /// use pacmeta::studies::summary::Summary;
+    ///
+    /// // Two groups of two: four values, but no more is known than from 1 and 3.
+    /// let summary = Summary::of_groups(&[0, 0, 7, 7], &[1.0, 1.0, 3.0, 3.0]);
+    /// assert_eq!((summary.mean, summary.standard_error, summary.observations), (Some(2.0), Some(1.0), 4));
+    /// ```
+    pub fn of_groups(groups: &[u64], values: &[f64]) -> Self {
+        let names: BTreeSet<u64> = groups.iter().copied().collect();
+        let mean_of = |group: u64| {
+            let own =
+                groups.iter().zip(values).filter(|(other, _)| **other == group).map(|(_, value)| *value);
+            Self::of(&own.collect::<Vec<f64>>()).mean.unwrap_or(f64::NAN)
+        };
+        let means: Vec<f64> = names.into_iter().map(mean_of).collect();
+        Self { standard_error: Self::of(&means).standard_error, ..Self::of(values) }
     }
 }
 

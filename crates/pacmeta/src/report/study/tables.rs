@@ -334,21 +334,26 @@ pub(crate) fn evidence(chart: &Chart) -> String {
     if let [name] = names[..] {
         out.push(format!("Intervals: {name}."));
     }
-    let counts: Vec<usize> =
-        chart.series.iter().flat_map(|s| s.points.iter().filter_map(|p| p.observations)).collect();
-    if let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) {
-        let what = chart
-            .series
-            .iter()
-            .map(|s| s.observations_name.as_str())
-            .find(|n| !n.is_empty())
-            .unwrap_or("observations");
-        let range = if least == most {
-            number::count(*least)
-        } else {
-            format!("{} to {}", number::count(*least), number::count(*most))
-        };
-        out.push(format!("Behind each point: {range} {what}."));
+    let mut behind: Vec<(&str, usize, usize)> = Vec::new();
+    for series in &chart.series {
+        let name =
+            if series.observations_name.is_empty() { "observations" } else { &series.observations_name };
+        for count in series.points.iter().filter_map(|point| point.observations) {
+            match behind.iter_mut().find(|(other, ..)| *other == name) {
+                Some((_, least, most)) => (*least, *most) = ((*least).min(count), (*most).max(count)),
+                None => behind.push((name, count, count)),
+            }
+        }
+    }
+    let behind: Vec<String> = behind
+        .into_iter()
+        .map(|(name, least, most)| match least == most {
+            true => format!("{} {name}", number::count(least)),
+            false => format!("{} to {} {name}", number::count(least), number::count(most)),
+        })
+        .collect();
+    if !behind.is_empty() {
+        out.push(format!("Behind each point: {}.", behind.join(", or ")));
     }
     let barred = |s: &&Series| s.interval == Interval::Bars && s.points.iter().any(|p| p.interval.is_some());
     if chart.series.iter().filter(barred).count() > 1 {

@@ -130,6 +130,45 @@ pub fn falls(points: &[Measured]) -> Result<Outcome> {
     monotone(points, slope(points)?, Direction::Falling, "slope over the order of the points")
 }
 
+/// Whether the curve rises, or rises and then levels off: the last point is above the first, and no step falls.
+///
+/// Supported if the last point is above the first at 5% and no step is seen to fall; not supported if some step, or the
+/// whole, falls (Holm). A flat step is no objection, so that no step falls is believed until one is seen to: small falls
+/// in noisy data pass.
+///
+/// # Errors
+///
+/// Fewer than two points; tables of different shapes, or without values.
+pub fn rises_or_levels_off(points: &[Measured]) -> Result<Outcome> {
+    let (last, _) = ends(points, 2)?;
+    let whole = Comparison::new(last, &points[0])?;
+    let mut changes = steps(points)?;
+    changes.push(whole.clone());
+    let falling = holm(&changes.iter().map(Comparison::p_below).collect::<Vec<_>>());
+    let (deciding, verdict) = if changes.iter().any(Comparison::failed) {
+        (&whole, Verdict::Undecided)
+    } else if falling.contains(&true) {
+        (most(&changes, |change| -change.p_below())?, Verdict::NotSupported)
+    } else if whole.p_above() < LEVEL {
+        (&whole, Verdict::Supported)
+    } else {
+        (&whole, Verdict::Undecided)
+    };
+    let detail = format!(
+        "{}; of {} steps {} fall (Holm){}",
+        deciding.describe(),
+        points.len() - 1,
+        falling[..points.len() - 1].iter().filter(|&&falls| falls).count(),
+        failures(&changes)
+    );
+    Ok(deciding.outcome(
+        "last point minus the first, and every step: supported if the last is above the first at 5% and no step falls, not \
+         supported if one falls (Holm)",
+        verdict,
+        detail,
+    ))
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Direction {
     Rising,
@@ -162,8 +201,7 @@ impl Direction {
 
 /// The test of a change in one direction, as a whole and at every step.
 fn monotone(points: &[Measured], whole: Comparison, direction: Direction, name: &str) -> Result<Outcome> {
-    let mut changes =
-        points.windows(2).map(|pair| Comparison::new(&pair[1], &pair[0])).collect::<Result<Vec<_>>>()?;
+    let mut changes = steps(points)?;
     let steps = changes.len();
     let onward = changes.iter().filter(|step| direction.p(step) < LEVEL).count();
     changes.push(whole.clone());
@@ -194,6 +232,11 @@ fn monotone(points: &[Measured], whole: Comparison, direction: Direction, name: 
         changes.len()
     );
     Ok(deciding.outcome(&test, verdict, detail))
+}
+
+/// Each point minus the one before.
+fn steps(points: &[Measured]) -> Result<Vec<Comparison>> {
+    points.windows(2).map(|pair| Comparison::new(&pair[1], &pair[0])).collect()
 }
 
 /// The least-squares slope over the order of the points.

@@ -126,6 +126,22 @@ fn rises_again_compares_the_last_point_with_all_before() {
 }
 
 #[test]
+fn rising_may_level_off_but_not_fall() {
+    check(
+        rises_or_levels_off,
+        &[
+            (&[0.0, 1.0, 2.0, 3.0], Verdict::Supported),
+            (&[0.0, 2.0, 2.0, 2.0], Verdict::Supported),
+            (&[0.0, 2.0, 1.95, 2.0], Verdict::Supported),
+            (&[0.0, 3.0, 1.0, 2.0], Verdict::NotSupported),
+            (&[2.0, 0.0, 3.0, 4.0], Verdict::NotSupported),
+            (&[1.0, 0.9, 0.2, 0.0], Verdict::NotSupported),
+            (&[1.0, 1.0, 1.0, 1.0], Verdict::Undecided),
+        ],
+    );
+}
+
+#[test]
 fn u_shaped_needs_a_fall_and_a_rise() {
     check(
         u_shaped,

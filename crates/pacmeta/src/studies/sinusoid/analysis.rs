@@ -308,6 +308,17 @@ impl<'a> Analysis<'a> {
         SettingPoint { setting, examples, rmse: over_sets(&models, &values) }
     }
 
+    /// RMSE of a setting by target task for each meta-training set (averaged over seeds), over the models that are known.
+    pub fn setting_by_set_and_task(&self, setting: Setting, examples: usize) -> Vec<(u64, Vec<f64>)> {
+        let models = self.complete(&[setting], examples);
+        let rmse = |&(set, seed): &(u64, u64)| {
+            let errors =
+                self.errors(self.plan.model(setting, examples, set, seed), TargetTemperature::PerExample);
+            errors.map_or_else(|| vec![f64::NAN; TARGET_TASKS], |errors| errors.rmse.clone())
+        };
+        average_over_seeds(&models, &models.iter().map(rmse).collect::<Vec<_>>())
+    }
+
     /// The setting of a method with the lowest mean error at m_i, among those that `allow` lets through.
     pub fn best(
         &self,
@@ -416,22 +427,10 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// The mean over models with the standard error of the means of meta-training sets: models of the same set differ by
-/// their seed only, and are not independent.
+/// The mean over models with the standard error over meta-training sets.
 fn over_sets(models: &[(u64, u64)], values: &[f64]) -> Summary {
-    let mut sets: Vec<u64> = models.iter().map(|(set, _)| *set).collect();
-    sets.dedup();
-    let of_set = |set: u64| {
-        let own: Vec<f64> = models
-            .iter()
-            .zip(values)
-            .filter(|((other, _), _)| *other == set)
-            .map(|(_, value)| *value)
-            .collect();
-        Summary::of(&own).mean.unwrap_or(f64::NAN)
-    };
-    let means: Vec<f64> = sets.into_iter().map(of_set).collect();
-    Summary { standard_error: Summary::of(&means).standard_error, ..Summary::of(values) }
+    let sets: Vec<u64> = models.iter().map(|(set, _)| *set).collect();
+    Summary::of_groups(&sets, values)
 }
 
 /// Rows of the same meta-training set, averaged.

@@ -23,7 +23,7 @@ pub const EVALUATIONS: u64 = 20;
 /// The confidence parameter of the bounds.
 pub const DELTA: f64 = 0.05;
 /// Draws of S' over which PACMAML's W_2 is averaged.
-const SUBSET_DRAWS: u64 = 8;
+pub(super) const SUBSET_DRAWS: u64 = 8;
 /// Groups of fresh tasks, and tasks in each, for risks by simulation.
 const RISK_GROUPS: usize = 10;
 const RISK_TASKS: usize = 10;
@@ -98,6 +98,11 @@ impl BoundTerms {
     /// The total of the paper's figures: with the gap where there is one.
     pub fn total(&self) -> f64 {
         self.without_gap() + self.gap.unwrap_or(0.0)
+    }
+
+    /// The same with the temperature itself kept at target tasks.
+    pub fn total_fixed(&self) -> f64 {
+        self.without_gap() + self.gap_fixed.unwrap_or(0.0)
     }
 }
 

@@ -1,8 +1,10 @@
 //! The study's report: what was run, the paper's figures in its order, its claims, and the numbers.
 
+use std::cmp::Ordering;
+
 use super::analysis::{Analysis, FOLDS};
 use super::claims::claims;
-use super::model::{DELTA, EVALUATIONS};
+use super::model::{DELTA, EVALUATIONS, SUBSET_DRAWS};
 use super::preset::{Plan, Preset};
 use super::spec::{OBSERVED_TASKS, QUERY, SUPPORT, StudyMethod, TARGET_TASKS};
 use super::{figures, tables};
@@ -29,17 +31,43 @@ pub fn report(analysis: &Analysis<'_>, command: &str, history: &[Session]) -> Re
     })
 }
 
+/// What the plan has less of than the paper, and more of.
+fn scope(plan: &Plan) -> String {
+    let paper = Plan::new(Preset::Paper);
+    let settings = |plan: &Plan| {
+        StudyMethod::ALL.iter().map(|method| plan.settings(*method).len()).sum::<usize>() as u64
+    };
+    let counts = [
+        ("values of mᵢ", plan.examples.len() as u64, paper.examples.len() as u64),
+        ("settings", settings(plan), settings(&paper)),
+        ("meta-training sets", plan.data_sets, paper.data_sets),
+        ("seeds", plan.seeds, paper.seeds),
+        ("iterations", plan.iterations, paper.iterations),
+    ];
+    let of = |wanted: Ordering| -> Vec<&str> {
+        counts.iter().filter(|(_, own, papers)| own.cmp(papers) == wanted).map(|(what, ..)| *what).collect()
+    };
+    let (fewer, more) = (of(Ordering::Less), of(Ordering::Greater));
+    let named = |how: &str, list: &[&str]| (!list.is_empty()).then(|| format!("{how} {}", list.join(", ")));
+    let differences: Vec<String> =
+        [named("fewer", &fewer), named("more", &more)].into_iter().flatten().collect();
+    match (fewer.is_empty(), more.is_empty()) {
+        (true, true) => "The regression study of the paper on its whole grid".to_owned(),
+        (true, false) => {
+            format!("The regression study of the paper with {} than it has", differences.join(" and "))
+        }
+        (false, _) => format!(
+            "A small part of the paper's regression study, with {} than the paper, as listed below, so expect wide error bars and \
+             undecided claims",
+            differences.join(" and ")
+        ),
+    }
+}
+
 fn subtitle(analysis: &Analysis<'_>) -> String {
     let plan = analysis.plan;
     let (done, failed, total) = analysis.counts();
-    let whole = Plan { preset: plan.preset, ..Plan::new(Preset::Paper) };
-    let scope = match *plan == whole {
-        true => "The regression study of the paper on its whole grid",
-        false => {
-            "A small part of the paper's regression study: fewer sets, seeds, settings and iterations than the paper, as listed \
-                          below, so expect wide error bars and undecided claims"
-        }
-    };
+    let scope = scope(plan);
     let state = if done + failed < total {
         format!(" So far {} of {total} pieces are recorded; the same command continues.", done + failed)
     } else {
@@ -105,13 +133,26 @@ fn run_table(plan: &Plan) -> StudyTable {
         let counted = |plan: &Plan| models(plan, method).to_string();
         rows.push((format!("models of {}", method.name()), counted(plan), counted(&paper)));
     }
+    let ablated = |plan: &Plan| {
+        let models =
+            plan.ablations().len() as u64 * plan.ablation_examples().len() as u64 * plan.ablation_sets;
+        if models == 0 { "none".to_owned() } else { models.to_string() }
+    };
+    rows.push(("models of the ablation".to_owned(), ablated(plan), ablated(&paper)));
+    rows.push(("plain GPs".to_owned(), "1".to_owned(), "1".to_owned()));
+    let draws = |plan: &Plan| {
+        let places = plan.examples.len() * plan.beta_per_example.len();
+        format!("{} at each of {places} mᵢ and β/mᵢ", plan.hyper_prior_draws)
+    };
+    rows.push(("draws from the hyper-prior".to_owned(), draws(plan), draws(&paper)));
     StudyTable {
         id: "run".to_owned(),
         heading: String::new(),
         columns: vec![Column::text("what"), Column::text("this run"), Column::text("preset paper")],
         rows: rows.into_iter().map(|(what, run, paper)| [what, run, paper].map(Cell::text).into()).collect(),
-        caption: "The paper gives the grids of PACOH and PACMAML; those of inner rates and steps are ours, as it says only that they were \
-                  chosen in the same way."
+        caption: "The paper gives the grids of PACOH and PACMAML (α/β as in its appendix; its text has α/mᵢ); those of inner rates and \
+                  steps are ours, as it says only that they were chosen in the same way. Every row of models, and every place of the \
+                  hyper-prior's draws, is made of pieces that the record counts."
             .to_owned(),
         csv: None,
     }
@@ -144,7 +185,8 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
         StudySection::new("run-section", "What was run").with(run_table(analysis.plan)),
         StudySection::new("claims", "The paper's claims")
             .paragraph(
-                "Each claim is tested on this run's numbers: paired differences over meta-training sets and target tasks, one-sided at 5%. \
+                "Each claim is tested on this run's numbers, errors by the last iterate: paired differences over meta-training sets and \
+                 target tasks, one-sided at 5%. \
                  Supported: the data would be surprising if the claim were false; a claim about every step or every comparison needs evidence \
                  for each of them. Not supported: surprising if it were true. Undecided: neither.",
             )
@@ -152,6 +194,7 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
         bounds,
         StudySection::new("generalisation", "Generalisation error against mᵢ")
             .with(figures::errors(analysis))
+            .with(figures::errors_close(analysis))
             .with(tables::errors(analysis)),
         StudySection::new("validation", "Validation and test error")
             .paragraph(format!(
@@ -166,29 +209,22 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
             .with(tables::chosen(analysis)),
         StudySection::new("terms-pacoh", "Terms of PACOH's bound")
             .paragraph(format!(
-                "Means over models, δ = {DELTA}. Psi terms are the same for all mᵢ when β/mᵢ is held, and left out as in the paper."
+                "Means over models, δ = {DELTA}. Psi terms are the same for all mᵢ when β/mᵢ is held, and left out as in the paper: \
+                 the totals are to be compared with each other, and bound nothing."
             ))
             .with(figures::terms(analysis, StudyMethod::Pacoh))
             .with(tables::hyper_prior_gap(analysis)?),
         StudySection::new("terms-pacmaml", "Terms of PACMAML's bound")
-            .paragraph("At the best alpha for each mᵢ and beta. W₂ is a mean over several draws of S'.")
+            .paragraph(format!(
+                "At the best alpha for each mᵢ and beta. W₂ is a mean over {SUBSET_DRAWS} draws of S'. Totals without constants, as above."
+            ))
             .with(figures::terms(analysis, StudyMethod::Pacmaml)),
-        StudySection::new("comparison", "PACOH's bound against PACMAML's").with(figures::comparison(analysis)),
+        StudySection::new("comparison", "PACOH's total against PACMAML's").with(figures::comparison(analysis)),
         StudySection::new("points", "Reptile and MAML: points as base learners")
             .with(figures::validation(analysis, &[StudyMethod::Reptile, StudyMethod::Maml], "points"))
             .with(figures::dirac(analysis)),
     ];
-    if let Some(table) = tables::ablations(analysis) {
-        let section = StudySection::new("ablation", "Where we differ from the paper: an ablation");
-        sections.push(
-            section
-                .paragraph(
-                    "What the paper leaves open, tried the other way: whether S' is drawn once or at each iteration, whether data are \
-                     standardised, whether the hyper-prior acts.",
-                )
-                .with(table),
-        );
-    }
+    sections.push(differences(analysis, &claims));
     let predictions = figures::predictions(analysis);
     if !predictions.is_empty() {
         sections.push(
@@ -200,6 +236,34 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
         );
     }
     Ok(sections)
+}
+
+/// Where this run does not show what the paper says, and what was tried to find out why.
+fn differences(analysis: &Analysis<'_>, claims: &[Claim]) -> StudySection {
+    let refuted: Vec<&str> = claims
+        .iter()
+        .filter(|claim| claim.verdict == Verdict::NotSupported)
+        .map(|claim| claim.statement.trim_end_matches('.'))
+        .collect();
+    let mut section =
+        StudySection::new("ablation", "Where we differ from the paper").paragraph(match &refuted[..] {
+            [] => "No claim of the paper is contradicted by this run.".to_owned(),
+            list => format!("Claims that this run contradicts: {}.", list.join("; ")),
+        });
+    section = section.paragraph(match &tables::other_choices(analysis)[..] {
+        [] => "Cross-validation chose what the paper's chose, where it names a choice.".to_owned(),
+        list => format!("Cross-validation chose otherwise: {}.", list.join("; ")),
+    });
+    match tables::ablations(analysis) {
+        Some(table) => section
+            .paragraph(
+                "What the paper leaves open, tried the other way: whether S' is drawn once or at each iteration, whether data are \
+                 standardised, whether the hyper-prior acts. At mᵢ = m, where S' is S, drawing it once changes nothing but the order \
+                 of sums: that row shows how far two runs of the same thing can be apart.",
+            )
+            .with(table),
+        None => section.paragraph("The ablation is not part of this run; the preset paper has it."),
+    }
 }
 
 fn notes(analysis: &Analysis<'_>) -> Vec<String> {

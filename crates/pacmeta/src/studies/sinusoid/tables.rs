@@ -82,6 +82,10 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyTable {
     }
 }
 
+fn folds_that_agree(point: &MethodPoint) -> usize {
+    point.per_fold.iter().filter(|setting| **setting == point.chosen).count()
+}
+
 /// Chosen beta and alpha, the paper's beside ours.
 pub(super) fn chosen(analysis: &Analysis<'_>) -> StudyTable {
     let mut rows = Vec::new();
@@ -90,7 +94,7 @@ pub(super) fn chosen(analysis: &Analysis<'_>) -> StudyTable {
             let Some(point) = analysis.method(method, examples, TargetTemperature::PerExample) else {
                 continue;
             };
-            let agree = point.per_fold.iter().filter(|setting| **setting == point.chosen).count();
+            let agree = folds_that_agree(&point);
             let paper = of_paper(method, examples);
             rows.push(vec![
                 Cell::text(method.name()),
@@ -212,6 +216,28 @@ pub(super) fn hyper_prior_gap(analysis: &Analysis<'_>) -> Result<StudyTable> {
     })
 }
 
+/// Where the choice of cross-validation is not the paper's, in words.
+pub(super) fn other_choices(analysis: &Analysis<'_>) -> Vec<String> {
+    let mut list = Vec::new();
+    for method in [StudyMethod::Pacoh, StudyMethod::Pacmaml] {
+        for point in analysis.curve(method, TargetTemperature::PerExample) {
+            let Some(paper) = of_paper(method, point.examples).filter(|paper| *paper != point.chosen) else {
+                continue;
+            };
+            list.push(format!(
+                "{} at mᵢ = {}: {} ({} of {} folds), the paper {}",
+                method.name(),
+                point.examples,
+                point.chosen.numbers(),
+                folds_that_agree(&point),
+                point.per_fold.len(),
+                paper.numbers()
+            ));
+        }
+    }
+    list
+}
+
 /// Departures from the paper's protocol.
 pub(super) fn ablations(analysis: &Analysis<'_>) -> Option<StudyTable> {
     let points = analysis.ablations();
@@ -295,6 +321,8 @@ fn errors_csv(analysis: &Analysis<'_>) -> Result<String> {
             ];
             row.extend(summaries.iter().flat_map(columns_of));
             row.push(json!(point.failed));
+            row.push(json!(folds_that_agree(&point)));
+            row.push(json!(of_paper(point.method, point.examples).map(|setting| setting.numbers())));
             rows.push(row);
         }
     }
@@ -324,6 +352,8 @@ fn errors_csv(analysis: &Analysis<'_>) -> Result<String> {
         "coverage95_standard_error",
         "coverage95_models",
         "failed_models",
+        "folds_that_agree",
+        "chosen_in_paper",
     ];
     csv_of(header, rows)
 }
@@ -398,7 +428,7 @@ fn gaps_csv(analysis: &Analysis<'_>) -> Result<String> {
                     json!(beta),
                     json!(lambda),
                     json!(point.gap),
-                    json!(point.standard_error),
+                    json!((point.effective_draws >= FEWEST_DRAWS).then_some(point.standard_error)),
                     json!(point.effective_draws),
                     json!(point.draws),
                 ]);

@@ -1,9 +1,11 @@
 //! The analysis on records that were made up so that every answer is known.
 
+use pacmeta_tensor::Key;
 use tempfile::TempDir;
 
 use super::*;
 use crate::learners::TargetTemperature;
+use crate::report::{Block, Chart, StudyFigure, StudyReport};
 use crate::studies::claims::Verdict;
 use crate::studies::record::{Ending, Records};
 use crate::studies::spec::Spec;
@@ -11,8 +13,8 @@ use crate::studies::spec::Spec;
 fn small_plan() -> Plan {
     Plan {
         examples: vec![5, 10, 30, 100],
-        beta_per_example: vec![30.0, 100.0],
-        alpha_over_beta: vec![0.1, 0.2],
+        beta_per_example: vec![10.0, 30.0, 100.0],
+        alpha_over_beta: vec![0.2, 0.4],
         inner_rates: vec![0.01, 0.1],
         inner_steps: vec![1],
         data_sets: 4,
@@ -26,16 +28,41 @@ fn small_plan() -> Plan {
 
 /// A number between -1 and 1 that depends on the model and the task.
 fn wobble(spec: &ModelSpec, task: usize) -> f64 {
-    let text = format!("{spec:?}/{task}");
-    let bytes = text.bytes().fold(17_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    (bytes % 2001) as f64 / 1000.0 - 1.0
+    Key::new(1).named(&format!("{spec:?}")).index(task as u64).generator().uniform_in(-1.0, 1.0)
+}
+
+/// A world in which every answer is known.
+#[derive(Clone, Copy)]
+struct World {
+    /// The error of a method at m_i with its best setting.
+    error: fn(StudyMethod, f64) -> f64,
+    /// How much worse other settings are.
+    worse: fn(&Setting) -> f64,
+    /// W, xi KL and the gap (of PACOH) at m_i.
+    terms: fn(StudyMethod, f64) -> (f64, f64, f64),
 }
 
 /// What the paper says it found.
-fn as_in_the_paper(spec: &ModelSpec) -> f64 {
-    let position = (spec.examples as f64).ln();
+const AS_IN_THE_PAPER: World =
+    World { error: error_in_the_paper, worse: worse_in_the_paper, terms: terms_in_the_paper };
+
+/// The opposite of all of it.
+const OPPOSITE: World = World {
+    error: |method, size| 2.0 - error_in_the_paper(method, size),
+    worse: |setting| -worse_in_the_paper(setting),
+    terms: |method, size| {
+        let (w, kl, gap) = terms_in_the_paper(method, size);
+        (2.0 - w, 1.0 - kl, -gap)
+    },
+};
+
+/// Nothing depends on anything.
+const ALL_THE_SAME: World = World { error: |_, _| 0.5, worse: |_| 0.0, terms: |_, _| (0.5, 0.1, 0.0) };
+
+fn error_in_the_paper(method: StudyMethod, size: f64) -> f64 {
+    let position = size.ln();
     let u = (position - 3.0).powi(2) * 0.05;
-    match spec.setting.method() {
+    match method {
         StudyMethod::Pacmaml => 0.40 - 0.04 * position,
         StudyMethod::Maml => 0.60 - 0.04 * position,
         StudyMethod::Pacoh => 0.45 + u,
@@ -44,25 +71,31 @@ fn as_in_the_paper(spec: &ModelSpec) -> f64 {
     }
 }
 
-/// Errors that the best setting has; the others are worse by 0.1.
-fn is_best(setting: &Setting) -> bool {
+fn worse_in_the_paper(setting: &Setting) -> f64 {
+    let off = |differs: bool| if differs { 0.1 } else { 0.0 };
     match setting {
         Setting::Pacoh { beta_per_example } | Setting::Reptile { beta_per_example } => {
-            *beta_per_example == 30.0
+            off(*beta_per_example != 30.0)
         }
         Setting::Pacmaml { beta_per_example, alpha_over_beta } => {
-            (*beta_per_example, *alpha_over_beta) == (100.0, 0.2)
+            off(*beta_per_example < 100.0) + off(*beta_per_example < 30.0) + off(*alpha_over_beta != 0.2)
         }
-        Setting::Maml { rate, .. } | Setting::Fomaml { rate, .. } => *rate == 0.1,
-        _ => true,
+        Setting::Maml { rate, .. } | Setting::Fomaml { rate, .. } => off(*rate != 0.1),
+        _ => 0.0,
     }
 }
 
-fn made_up(spec: &ModelSpec, level: fn(&ModelSpec) -> f64) -> Measured {
+fn terms_in_the_paper(method: StudyMethod, size: f64) -> (f64, f64, f64) {
+    let gap = if method == StudyMethod::Pacoh { 0.2 * (size / 5.0).ln() } else { 0.0 };
+    (1.0 / size, 0.2 / size, gap)
+}
+
+fn made_up(spec: &ModelSpec, world: World) -> Measured {
+    let (method, size) = (spec.setting.method(), spec.examples as f64);
     let error = |task: usize| {
-        let worse = if is_best(&spec.setting) { 0.0 } else { 0.1 };
         let other_way = if spec.variant == Variant::Paper { 0.0 } else { 0.5 };
-        level(spec) + worse + other_way + 0.01 * task as f64 + 0.002 * wobble(spec, task)
+        let level = (world.error)(method, size) + (world.worse)(&spec.setting);
+        level + other_way + 0.01 * task as f64 + 0.002 * wobble(spec, task)
     };
     let rmse: Vec<f64> = (0..TARGET_TASKS).map(error).collect();
     let mean = rmse.iter().sum::<f64>() / TARGET_TASKS as f64;
@@ -74,20 +107,20 @@ fn made_up(spec: &ModelSpec, level: fn(&ModelSpec) -> f64) -> Measured {
         course: vec![mean + 0.3, mean - 0.05, mean],
     };
     let fixed = TargetErrors { rmse: rmse.iter().map(|error| error + 0.2).collect(), ..errors.clone() };
-    let size = spec.examples as f64;
-    let pacoh = spec.setting.method() == StudyMethod::Pacoh;
+    let pacoh = method == StudyMethod::Pacoh;
+    let (w, hyper_prior, gap) = (world.terms)(method, size);
     let bound = BoundTerms {
-        w: 1.0 / size + 0.001 * wobble(spec, 0),
-        risk: 0.5 / size,
-        hyper_prior: 0.2 / size,
-        confidence: 0.1 / size,
-        gap: pacoh.then(|| 0.2 * (size / 5.0).ln()),
-        gap_fixed: pacoh.then_some(0.0),
+        w: w + 0.001 * wobble(spec, 0),
+        risk: 0.5 * w,
+        hyper_prior,
+        confidence: 0.5 * hyper_prior,
+        gap: pacoh.then_some(gap + 0.001 * wobble(spec, 1)),
+        gap_fixed: pacoh.then_some(0.5 * gap + 0.001 * wobble(spec, 2)),
         target_risk: 0.1,
     };
     Measured {
         fixed: pacoh.then_some(fixed),
-        bound: spec.setting.method().is_gibbs().then_some(bound),
+        bound: method.is_gibbs().then_some(bound),
         per_example: errors,
         illustrations: Vec::new(),
     }
@@ -96,14 +129,14 @@ fn made_up(spec: &ModelSpec, level: fn(&ModelSpec) -> f64) -> Measured {
 /// A record of the plan in a folder of its own.
 fn record(
     plan: &Plan,
-    level: fn(&ModelSpec) -> f64,
+    world: World,
     keep: impl Fn(&SinusoidSpec) -> bool,
 ) -> (TempDir, Records<SinusoidSpec>) {
     let folder = tempfile::tempdir().unwrap();
     let mut records = Records::read(folder.path()).unwrap();
     for spec in plan.specs().into_iter().filter(keep) {
         let outcome = match &spec {
-            SinusoidSpec::Model(model) => SinusoidOutcome::Model(Box::new(made_up(model, level))),
+            SinusoidSpec::Model(model) => SinusoidOutcome::Model(Box::new(made_up(model, world))),
             SinusoidSpec::HyperPrior { .. } => {
                 SinusoidOutcome::HyperPrior(GapDraws { risks: vec![(0.5, 0.3), (0.7, 0.3)] })
             }
@@ -119,46 +152,36 @@ fn verdict(analysis: &Analysis<'_>, id: &str) -> Verdict {
     claim.unwrap_or_else(|| panic!("there is no claim {id}")).verdict
 }
 
-#[test]
-fn the_paper_s_own_findings_are_recognised() {
+/// The verdict of every claim in a world.
+fn verdicts(world: World) -> Vec<(String, Verdict)> {
     let plan = small_plan();
-    let (_folder, records) = record(&plan, as_in_the_paper, |_| true);
+    let (_folder, records) = record(&plan, world, |_| true);
     let analysis = Analysis::new(&plan, &records).unwrap();
-    for claim in claims(&analysis) {
-        // The made-up total of Theorem 3 falls first: 1.3/5 to 1.3/10 weighs more than the gap.
-        let expected = if claim.id.starts_with("theorem-3") { claim.verdict } else { Verdict::Supported };
-        assert_eq!(claim.verdict, expected, "{claim:?}");
+    let claims = claims(&analysis);
+    assert_eq!(claims.len(), 25);
+    for claim in &claims {
         assert!(claim.effect.is_some() && claim.observations > 0, "{claim:?}");
     }
+    claims.into_iter().map(|claim| (format!("{}: {}", claim.id, claim.detail), claim.verdict)).collect()
 }
 
 #[test]
-fn the_opposite_is_not_supported_and_a_draw_is_undecided() {
-    let plan = small_plan();
-    let opposite = |spec: &ModelSpec| 2.0 - as_in_the_paper(spec);
-    let (_folder, records) = record(&plan, opposite, |_| true);
-    let analysis = Analysis::new(&plan, &records).unwrap();
-    for id in [
-        "pacoh-u-shaped",
-        "reptile-u-shaped",
-        "maml-falls",
-        "pacmaml-falls",
-        "pacmaml-lowest",
-        "gibbs-below-dirac",
-    ] {
-        assert_eq!(verdict(&analysis, id), Verdict::NotSupported, "{id}");
+fn every_claim_has_its_verdict_where_it_is_true_false_and_open() {
+    for (claim, verdict) in verdicts(AS_IN_THE_PAPER) {
+        assert_eq!(verdict, Verdict::Supported, "{claim}");
     }
-    let (_folder, records) = record(&plan, |_| 0.5, |_| true);
-    let analysis = Analysis::new(&plan, &records).unwrap();
-    for id in ["pacmaml-lowest", "gibbs-below-dirac"] {
-        assert_eq!(verdict(&analysis, id), Verdict::Undecided, "{id}");
+    for (claim, verdict) in verdicts(OPPOSITE) {
+        assert_eq!(verdict, Verdict::NotSupported, "{claim}");
+    }
+    for (claim, verdict) in verdicts(ALL_THE_SAME) {
+        assert_eq!(verdict, Verdict::Undecided, "{claim}");
     }
 }
 
 #[test]
 fn settings_are_chosen_and_both_readings_and_temperatures_are_kept_apart() {
     let plan = small_plan();
-    let (_folder, records) = record(&plan, as_in_the_paper, |_| true);
+    let (_folder, records) = record(&plan, AS_IN_THE_PAPER, |_| true);
     let analysis = Analysis::new(&plan, &records).unwrap();
     let point = analysis.method(StudyMethod::Pacmaml, 30, TargetTemperature::PerExample).unwrap();
     assert_eq!(point.chosen, Setting::Pacmaml { beta_per_example: 100.0, alpha_over_beta: 0.2 });
@@ -192,12 +215,12 @@ fn a_study_that_is_still_going_on_or_partly_failed_is_shown_as_far_as_it_goes() 
         SinusoidSpec::Model(model) => model.data_set < most,
         SinusoidSpec::HyperPrior { .. } => true,
     };
-    let (_folder, records) = record(&plan, as_in_the_paper, |spec| of_set(spec, 2));
+    let (_folder, records) = record(&plan, AS_IN_THE_PAPER, |spec| of_set(spec, 2));
     let analysis = Analysis::new(&plan, &records).unwrap();
     let point = analysis.method(StudyMethod::Pacoh, 30, TargetTemperature::PerExample).unwrap();
     assert_eq!(point.test.observations, 4);
     // The claims rest on the sets that every quantity has.
-    let (_folder, uneven) = record(&plan, as_in_the_paper, |spec| match spec {
+    let (_folder, uneven) = record(&plan, AS_IN_THE_PAPER, |spec| match spec {
         SinusoidSpec::Model(model) => model.data_set < if model.examples == 100 { 3 } else { 4 },
         SinusoidSpec::HyperPrior { .. } => true,
     });
@@ -211,7 +234,7 @@ fn a_study_that_is_still_going_on_or_partly_failed_is_shown_as_far_as_it_goes() 
     // The best setting failed once: it cannot be chosen at that m_i, everything else stands.
     let best = Setting::Pacoh { beta_per_example: 30.0 };
     let broken = SinusoidSpec::Model(plan.model(best, 30, 1, 0));
-    let (_folder, mut records) = record(&plan, as_in_the_paper, |spec| *spec != broken);
+    let (_folder, mut records) = record(&plan, AS_IN_THE_PAPER, |spec| *spec != broken);
     records.append(&broken, Ending::Failed("iteration 7: not finite".to_owned()), 0.1).unwrap();
     let analysis = Analysis::new(&plan, &records).unwrap();
     let point = analysis.method(StudyMethod::Pacoh, 30, TargetTemperature::PerExample).unwrap();
@@ -219,16 +242,125 @@ fn a_study_that_is_still_going_on_or_partly_failed_is_shown_as_far_as_it_goes() 
     let notes = report(&analysis, "pacmeta reproduce sinusoid", &[]).unwrap().notes;
     assert!(notes.iter().any(|note| note.contains("iteration 7: not finite")), "{notes:?}");
 
-    let (_folder, records) = record(&plan, as_in_the_paper, |_| false);
+    let (_folder, records) = record(&plan, AS_IN_THE_PAPER, |_| false);
     let analysis = Analysis::new(&plan, &records).unwrap();
     assert!(claims(&analysis).iter().all(|claim| claim.verdict == Verdict::Undecided));
     assert!(report(&analysis, "pacmeta reproduce sinusoid", &[]).is_ok());
 }
 
+fn figures(report: &StudyReport) -> Vec<&StudyFigure> {
+    let blocks = report.sections.iter().flat_map(|section| &section.blocks);
+    blocks
+        .flat_map(|block| match block {
+            Block::Figure(figure) => std::slice::from_ref(figure),
+            Block::Panels(panels) => panels,
+            _ => &[],
+        })
+        .collect()
+}
+
+#[test]
+fn the_page_has_every_figure_of_the_paper_and_each_shows_its_own_numbers() {
+    let plan = small_plan();
+    let (_folder, records) = record(&plan, AS_IN_THE_PAPER, |_| true);
+    let analysis = Analysis::new(&plan, &records).unwrap();
+    let report = report(&analysis, "pacmeta reproduce sinusoid", &[]).unwrap();
+    let figures = figures(&report);
+    let ids: Vec<&str> = figures.iter().map(|figure| figure.id.as_str()).collect();
+    let expected = "theorems errors errors-close validation-PACOH validation-PACMAML temperature-rule beta-pacoh \
+                    beta-pacmaml alpha-pacmaml bound-PACOH-w bound-PACOH-kl bound-PACOH-confidence bound-PACOH-gap \
+                    bound-PACOH-gap-fixed bound-PACOH-total bound-PACMAML-w bound-PACMAML-kl bound-PACMAML-confidence \
+                    bound-PACMAML-total totals-10 totals-30 totals-100 points-Reptile points-MAML dirac-Reptile dirac-MAML";
+    assert_eq!(ids.join(" "), expected);
+    let drawn = |id: &str, series: &str, examples: f64| -> f64 {
+        let figure = figures.iter().find(|figure| figure.id == id).unwrap();
+        let Chart::Line(chart) = &figure.chart else { panic!("{id} is a line chart") };
+        let series = chart.series.iter().find(|other| other.name == series);
+        let points = &series.unwrap_or_else(|| panic!("{id} has that line")).points;
+        points.iter().find(|point| point.x == examples).unwrap().y
+    };
+    let pacoh = analysis.bound(StudyMethod::Pacoh, 30, 30.0).unwrap();
+    let pacmaml = analysis.bound(StudyMethod::Pacmaml, 30, 30.0).unwrap();
+    let error = |method| analysis.method(method, 30, TargetTemperature::PerExample).unwrap();
+    let summaries = [
+        ("theorems", "Theorem 4 (PACMAML)", analysis.bound(StudyMethod::Pacmaml, 30, 100.0).unwrap().total),
+        (
+            "theorems",
+            "Theorem 3 (PACOH, with the gap)",
+            analysis.bound(StudyMethod::Pacoh, 30, 100.0).unwrap().total,
+        ),
+        ("errors", "MAML", error(StudyMethod::Maml).test),
+        ("errors-close", "PACMAML", error(StudyMethod::Pacmaml).test),
+        ("validation-PACOH", "validation", error(StudyMethod::Pacoh).validation),
+        ("validation-PACOH", "test, last iterate", error(StudyMethod::Pacoh).test),
+        ("validation-PACOH", "test, lowest during training", error(StudyMethod::Pacoh).lowest),
+        ("bound-PACOH-w", "β/mᵢ = 30", pacoh.w),
+        ("bound-PACOH-kl", "β/mᵢ = 30", pacoh.hyper_prior),
+        ("bound-PACOH-confidence", "β/mᵢ = 30", pacoh.confidence),
+        ("bound-PACOH-gap", "β/mᵢ = 30", pacoh.gap.unwrap()),
+        ("bound-PACOH-gap-fixed", "β/mᵢ = 30", pacoh.gap_fixed.unwrap()),
+        ("bound-PACOH-total", "β/mᵢ = 30", pacoh.total),
+        ("bound-PACMAML-w", "β/mᵢ = 30", pacmaml.w),
+        ("totals-30", "PACMAML, total", pacmaml.total),
+        ("totals-30", "PACOH, total", pacoh.total),
+        ("totals-30", "PACOH, true risk", pacoh.target_risk),
+        ("dirac-Reptile", "Reptile", error(StudyMethod::Reptile).test),
+    ];
+    for (id, series, summary) in summaries {
+        assert_eq!(Some(drawn(id, series, 30.0)), summary.mean, "{id}, {series}");
+    }
+    // The numbers above differ from each other, so that no two could be exchanged unnoticed.
+    assert!(pacoh.w.mean != pacoh.hyper_prior.mean && pacoh.gap != pacoh.gap_fixed);
+}
+
+#[test]
+fn the_page_says_what_is_less_and_more_than_the_paper_has() {
+    let (_folder, records) = record(&small_plan(), AS_IN_THE_PAPER, |_| false);
+    let subtitle = |plan: &Plan| {
+        let analysis = Analysis::new(plan, &records).unwrap();
+        report(&analysis, "pacmeta reproduce sinusoid", &[]).unwrap().subtitle
+    };
+    let paper = Plan::new(Preset::Paper);
+    assert!(subtitle(&paper).starts_with("The regression study of the paper on its whole grid."));
+    let more = subtitle(&Plan { seeds: 6, ..paper.clone() });
+    assert!(more.starts_with("The regression study of the paper with more seeds than it has."), "{more}");
+    let other = subtitle(&Plan { seeds: 6, iterations: 10, ..paper });
+    assert!(
+        other.starts_with(
+            "A small part of the paper's regression study, with fewer iterations and more seeds than"
+        ),
+        "{other}"
+    );
+    let quick = subtitle(&Plan::new(Preset::Quick));
+    assert!(
+        quick.contains("fewer values of mᵢ, settings, meta-training sets, seeds, iterations than the paper"),
+        "{quick}"
+    );
+}
+
+#[test]
+fn differences_from_the_paper_are_named() {
+    let plan = small_plan();
+    let words = |world: World| {
+        let (_folder, records) = record(&plan, world, |_| true);
+        let analysis = Analysis::new(&plan, &records).unwrap();
+        let report = report(&analysis, "pacmeta reproduce sinusoid", &[]).unwrap();
+        let section = report.sections.iter().find(|section| section.id == "ablation").unwrap();
+        format!("{section:?}")
+    };
+    let same = words(AS_IN_THE_PAPER);
+    assert!(same.contains("No claim of the paper is contradicted"), "{same}");
+    // The made-up PACOH is best at 30 everywhere; the paper's chose 100 at some m_i.
+    assert!(same.contains("PACOH at mᵢ = 5: β/mᵢ = 30 (4 of 4 folds), the paper β/mᵢ = 100"), "{same}");
+    assert!(!same.contains("PACOH at mᵢ = 30"), "{same}");
+    let opposite = words(OPPOSITE);
+    assert!(opposite.contains("The generalisation error of MAML keeps falling as mᵢ grows;"), "{opposite}");
+}
+
 #[test]
 fn numbers_are_written_as_they_are_drawn() {
     let plan = small_plan();
-    let (_folder, records) = record(&plan, as_in_the_paper, |_| true);
+    let (_folder, records) = record(&plan, AS_IN_THE_PAPER, |_| true);
     let analysis = Analysis::new(&plan, &records).unwrap();
     let files = numbers(&analysis).unwrap();
     let errors = &files.iter().find(|file| file.name == "errors.csv").unwrap().content;
@@ -282,6 +414,29 @@ fn a_real_model_of_every_method_is_measured() {
             .run(&|| true)
             .is_err()
     );
+}
+
+/// Records of other numbers under the same version would be mixed with these without a word: whoever changes what a model
+/// is measured to be raises [`SinusoidSpec::VERSION`], and then these values. Forty iterations magnify roundings little.
+#[test]
+fn outcomes_of_this_version_are_these() {
+    let plan = Plan { iterations: 40, ..Plan::new(Preset::Quick) };
+    for (setting, rmse) in [
+        (Setting::Pacoh { beta_per_example: 30.0 }, 0.801_897_653_071_158),
+        (Setting::Pacmaml { beta_per_example: 30.0, alpha_over_beta: 0.2 }, 0.845_727_397_152_558),
+        (Setting::Maml { rate: 0.03, steps: 5 }, 0.822_062_498_879_545),
+        (Setting::Reptile { beta_per_example: 30.0 }, 0.942_001_618_057_397),
+    ] {
+        let model = SinusoidSpec::Model(plan.model(setting, 10, 0, 0));
+        let SinusoidOutcome::Model(measured) = model.run(&|| false).unwrap() else { panic!("a model") };
+        let found = measured.per_example.mean_rmse();
+        assert!(
+            (found - rmse).abs() < 1e-6,
+            "{setting:?}: {found}, in version {} {rmse}",
+            SinusoidSpec::VERSION
+        );
+    }
+    assert_eq!(SinusoidSpec::VERSION, 1);
 }
 
 #[test]

@@ -164,3 +164,20 @@ fn treating_the_values_as_independent_covers_far_less() {
         .count();
     assert!(covered < 750, "{covered} of 1000");
 }
+
+#[test]
+fn values_of_a_group_count_once_for_the_error() {
+    // Seeds that agree tell nothing new about sets: the same error as from one value a set.
+    let (sets, seeds) = ([0.3, 0.5, 0.1], 5);
+    let groups: Vec<u64> = (0..3).flat_map(|set| [set; 5]).collect();
+    let values: Vec<f64> = sets.iter().flat_map(|value| [*value; 5]).collect();
+    let (once, grouped) = (Summary::of(&sets), Summary::of_groups(&groups, &values));
+    assert!((grouped.mean.unwrap() - once.mean.unwrap()).abs() < 1e-15);
+    assert!((grouped.standard_error.unwrap() - once.standard_error.unwrap()).abs() < 1e-15);
+    assert_eq!(grouped.observations, 3 * seeds);
+    assert!(Summary::of(&values).standard_error.unwrap() < 0.5 * grouped.standard_error.unwrap());
+    // The order of models does not matter, one group has no error, and a failure is counted.
+    let mixed = Summary::of_groups(&[1, 0, 1, 0], &[3.0, 1.0, f64::NAN, 1.0]);
+    assert_eq!((mixed.standard_error, mixed.observations, mixed.failed), (Some(1.0), 3, 1));
+    assert_eq!(Summary::of_groups(&[4, 4], &[1.0, 2.0]).standard_error, None);
+}

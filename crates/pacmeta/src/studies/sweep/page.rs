@@ -185,8 +185,9 @@ pub fn train_command(plan: &Plan, setting: &Setting) -> Option<String> {
 
 fn going_on(plan: &Plan, setting: &Setting) -> StudySection {
     let section = StudySection::new("use", "How to use it").paragraph(
-        "chosen.toml, beside this page, is the chosen setting as a whole configuration: train it with pacmeta train chosen.toml. \
-         For a table, add --set data.held_out=0 to learn from all tasks, once nothing is left to be scored.",
+        "chosen.toml, beside this page, is the chosen setting as a whole configuration. Train it with pacmeta train from the folder in \
+         which the sweep was run: a relative path to a table starts there. For a table, add --set data.held_out=0 to learn from all tasks, \
+         once nothing is left to be scored.",
     );
     match train_command(plan, setting) {
         Some(command) => section.paragraph(format!("The same from the file of the sweep: {command}")),
