@@ -139,12 +139,28 @@ impl TextScores {
     /// # Errors
     /// When a number is not finite, or when stopped.
     pub fn of(model: &FewShot<'_>, tasks: &[NewTask], tuning: FineTuning, stop: &Stop<'_>) -> Result<Self> {
+        Ok(Self::of_each(model, tasks, &[tuning], stop)?.remove(0))
+    }
+
+    /// The same for several ways of fine-tuning, in their order; the shared layers run once for all of them.
+    ///
+    /// # Errors
+    /// When a number is not finite, or when stopped.
+    pub fn of_each(
+        model: &FewShot<'_>,
+        tasks: &[NewTask],
+        tunings: &[FineTuning],
+        stop: &Stop<'_>,
+    ) -> Result<Vec<Self>> {
         let mut room = EncoderRoom::new();
-        let mut draws = Vec::new();
+        let mut scores = vec![Self::default(); tunings.len()];
         for task in tasks {
-            draws.extend(score_task(model, task, tuning, &mut room, stop)?);
+            let encoded = EncodedTask::new(model, task, &mut room)?;
+            for (scores, &tuning) in scores.iter_mut().zip(tunings) {
+                scores.draws.extend(encoded.score(model, tuning, stop)?);
+            }
         }
-        Ok(Self { draws })
+        Ok(scores)
     }
 
     /// The names of the tasks, in their order.
@@ -199,27 +215,51 @@ impl TextScores {
     }
 }
 
-fn score_task(
-    model: &FewShot<'_>,
-    task: &NewTask,
-    tuning: FineTuning,
-    room: &mut EncoderRoom<f32>,
-    stop: &Stop<'_>,
-) -> Result<Vec<DrawScore>> {
-    let queries = model.encode(&task.queries, room)?;
-    let mut supports = Vec::with_capacity(task.supports.len());
-    for (&(shots, draw), tokens) in &task.supports {
-        supports.push((shots, draw, model.encode(tokens, room)?, &tokens.labels));
-    }
-    let one = |(shots, draw, support, labels): &(usize, usize, Encoded, &Vec<usize>)| {
-        if stop() {
-            return Err(Error::ScoringInterrupted);
+/// A task after the shared layers.
+struct EncodedTask<'a> {
+    task: &'a NewTask,
+    queries: Encoded,
+    supports: Vec<EncodedSupport<'a>>,
+}
+
+struct EncodedSupport<'a> {
+    shots: usize,
+    draw: usize,
+    examples: Encoded,
+    labels: &'a [usize],
+}
+
+impl<'a> EncodedTask<'a> {
+    fn new(model: &FewShot<'_>, task: &'a NewTask, room: &mut EncoderRoom<f32>) -> Result<Self> {
+        let queries = model.encode(&task.queries, room)?;
+        let mut supports = Vec::with_capacity(task.supports.len());
+        for (&(shots, draw), tokens) in &task.supports {
+            let examples = model.encode(tokens, room)?;
+            supports.push(EncodedSupport { shots, draw, examples, labels: &tokens.labels });
         }
-        let adapted = model.adapt(support, labels, task.classes.len(), tuning)?;
-        let probabilities = model.predict(&adapted, &queries)?;
-        let rows = probabilities.chunks_exact(task.classes.len());
+        Ok(Self { task, queries, supports })
+    }
+
+    /// Every draw, in parallel.
+    fn score(&self, model: &FewShot<'_>, tuning: FineTuning, stop: &Stop<'_>) -> Result<Vec<DrawScore>> {
+        let one = |support: &EncodedSupport<'_>| match stop() {
+            true => Err(Error::ScoringInterrupted),
+            false => self.score_draw(model, support, tuning),
+        };
+        self.supports.par_iter().map(one).collect()
+    }
+
+    fn score_draw(
+        &self,
+        model: &FewShot<'_>,
+        support: &EncodedSupport<'_>,
+        tuning: FineTuning,
+    ) -> Result<DrawScore> {
+        let (task, classes) = (self.task, self.task.classes.len());
+        let adapted = model.adapt(&support.examples, support.labels, classes, tuning)?;
+        let probabilities = model.predict(&adapted, &self.queries)?;
         let (mut right, mut likelihood, mut confidence) = (0, 0.0, 0.0);
-        for (row, &label) in rows.zip(&task.queries.labels) {
+        for (row, &label) in probabilities.chunks_exact(classes).zip(&task.queries.labels) {
             let predicted = most_probable(row);
             right += usize::from(predicted == label);
             confidence += f64::from(row[predicted]);
@@ -228,13 +268,12 @@ fn score_task(
         let count = task.queries.len().max(1) as f64;
         Ok(DrawScore {
             task: task.name.clone(),
-            shots: *shots,
-            draw: *draw,
+            shots: support.shots,
+            draw: support.draw,
             accuracy: right as f64 / count,
             log_likelihood: likelihood / count,
             confidence: confidence / count,
             queries: task.queries.len(),
         })
-    };
-    supports.par_iter().map(one).collect()
+    }
 }

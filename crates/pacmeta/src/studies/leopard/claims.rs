@@ -102,7 +102,7 @@ fn paired(better: &TextScores, worse: &TextScores, task: &str, shots: &[usize]) 
 }
 
 /// The order that the paper finds, pair by pair.
-const ORDER: [(LeopardModel, LeopardModel); 3] = [(Pacmaml, Pacoh), (Pacoh, Maml), (Maml, Bmaml)];
+pub(super) const ORDER: [(LeopardModel, LeopardModel); 3] = [(Pacmaml, Pacoh), (Pacoh, Maml), (Maml, Bmaml)];
 /// What PACMAML is better than.
 const OTHERS: [LeopardModel; 3] = [Pacoh, Maml, Bmaml];
 

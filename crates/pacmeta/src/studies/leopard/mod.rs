@@ -9,6 +9,7 @@
 //! | `runner` | one model: search, training, scores |
 //! | `scores` | what is stored of a model |
 //! | `claims` | the paper's claims, tested |
+//! | `rates` | all models at the same rate of the fine-tuning |
 //! | `tables`, `page` | the report |
 //!
 //! A model takes minutes to hours, so each lives in a run directory of its own inside the study's folder, and is continued from its
@@ -18,6 +19,7 @@ mod claims;
 mod page;
 mod paper;
 mod plan;
+mod rates;
 mod runner;
 mod scores;
 mod tables;

@@ -1,7 +1,7 @@
 //! The report of the study.
 
 use super::plan::{Adapting, LeopardModel, LeopardPlan, LeopardPreset};
-use super::{ModelRun, claims, paper, tables};
+use super::{ModelRun, claims, paper, rates, tables};
 use crate::classification::curves::Curve;
 use crate::config::text::SYNTHETIC;
 use crate::report::{ClaimRow, FileLink, StudyReport, StudySection};
@@ -21,6 +21,9 @@ pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[S
             .with(tables::averages(plan, runs));
         if let Some(gains) = tables::gains(plan, runs) {
             section = section.with(gains);
+        }
+        for table in rates::tables(plan, runs) {
+            section = section.with(table);
         }
         sections.push(section);
         let rows = plan_claims(plan, runs);
@@ -51,6 +54,7 @@ pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[S
     let files = [
         ("averages.csv", "averages over tasks by model and k, with the paper's numbers"),
         ("tasks.csv", "one row a model, task and k"),
+        ("rates.csv", "averages at every rate of the fine-tuning that was tried"),
         ("draws.csv", "one row a draw"),
     ];
     StudyReport {
@@ -128,7 +132,7 @@ fn facts(plan: &LeopardPlan, runs: &[ModelRun], history: &[Session], scored: usi
         fact("Draws", format!("{} of each k, the same for all models", plan.draws)),
         fact("Seed", plan.seed.to_string()),
     ];
-    facts.extend(time_by_the_clock(history));
+    facts.extend(time_by_the_clock(history, None));
     facts
 }
 

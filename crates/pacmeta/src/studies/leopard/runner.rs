@@ -111,8 +111,13 @@ impl LeopardStudy {
         let rate = self.rate(&experiment, &trained, &stop)?;
         let single = trained.rounded();
         let few = FewShot::new(trained.prior(), &single)?;
-        let tuning = FineTuning { steps: self.plan.steps, rate: rate.rate };
         let tasks: Vec<NewTask> = self.targets.iter().map(|target| target.task.clone()).collect();
+        // Heads on features that are there cost little; where layers adapt, the rate that was chosen must do.
+        let only_head = self.plan.threshold(model, self.layers()) == self.layers();
+        let mut rates = vec![rate.rate];
+        rates.extend(self.plan.rates.iter().filter(|&&other| only_head && other != rate.rate));
+        let mut scored = TextScores::of_each(&few, &tasks, &self.tunings(&rates), &stop)?.into_iter();
+        let scores_at_rate = scored.next().unwrap_or_default();
         let scores = LeopardScores {
             iterations: if model.is_meta_trained() { self.plan.iterations } else { 0 },
             settings: settings(&self.plan, model),
@@ -120,10 +125,15 @@ impl LeopardStudy {
             rate,
             alpha,
             targets: self.targets.iter().map(|target| target.info.clone()).collect(),
-            scores: TextScores::of(&few, &tasks, tuning, &stop)?,
+            scores: scores_at_rate,
+            other_rates: rates[1..].iter().copied().zip(scored).collect(),
         };
         scores.write(&folder)?;
         Ok((scores, made))
+    }
+
+    fn tunings(&self, rates: &[f64]) -> Vec<FineTuning> {
+        rates.iter().map(|&rate| FineTuning { steps: self.plan.steps, rate }).collect()
     }
 
     /// The rate that is best on the validation tasks, where there are several to take.
@@ -145,11 +155,8 @@ impl LeopardStudy {
         let tasks: Vec<NewTask> = experiment.held_out().iter().map(drawn).collect::<Result<_>>()?;
         let single = model.rounded();
         let few = FewShot::new(model.prior(), &single)?;
-        let mut tried = Vec::new();
-        for &rate in rates {
-            let scores = TextScores::of(&few, &tasks, FineTuning { steps: self.plan.steps, rate }, stop)?;
-            tried.push((rate, mean_accuracy(&scores)));
-        }
+        let scores = TextScores::of_each(&few, &tasks, &self.tunings(rates), stop)?;
+        let tried: Vec<(f64, f64)> = rates.iter().copied().zip(scores.iter().map(mean_accuracy)).collect();
         Ok(RateChoice { rate: best(&tried).unwrap_or(rates[0]), tried })
     }
 

@@ -51,6 +51,8 @@ pub struct LeopardScores {
     pub targets: Vec<TargetInfo>,
     /// Every draw of every target task.
     pub scores: TextScores,
+    /// The same at the plan's other rates, where only the head adapts: models can be compared at one rate.
+    pub other_rates: Vec<(f64, TextScores)>,
 }
 
 /// The settings of a plan that scores depend on, as one line.
@@ -96,6 +98,14 @@ impl LeopardScores {
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
         write_json(&folder.join(SCORES), self)
+    }
+
+    /// The scores at a rate, if it was tried on the target tasks.
+    pub fn at_rate(&self, rate: f64) -> Option<&TextScores> {
+        if rate == self.rate.rate {
+            return Some(&self.scores);
+        }
+        self.other_rates.iter().find(|(other, _)| *other == rate).map(|(_, scores)| scores)
     }
 
     /// The average over all target tasks.

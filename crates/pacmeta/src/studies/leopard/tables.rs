@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::claims::Difference;
 use super::plan::{LeopardModel, LeopardPlan};
 use super::scores::Tests;
-use super::{LeopardScores, ModelRun, TargetInfo, paper};
+use super::{LeopardScores, ModelRun, TargetInfo, paper, rates};
 use crate::environments::text::leopard::DRAWS;
 use crate::error::Result;
 use crate::report::{Cell, Column, StudyTable};
@@ -24,13 +24,13 @@ fn some_are_rebuilt(runs: &[ModelRun]) -> bool {
 }
 
 /// Columns for words and for every model.
-fn columns(words: &[&str], runs: &[ModelRun]) -> Vec<Column> {
+pub(super) fn columns(words: &[&str], runs: &[ModelRun]) -> Vec<Column> {
     let models = runs.iter().map(|run| Column::number(run.model.title()));
     words.iter().map(|name| Column::text(*name)).chain(models).collect()
 }
 
 /// One row of our accuracies, the best of them marked.
-fn ours(runs: &[ModelRun], score: impl Fn(&LeopardScores) -> Option<ShotScores>) -> Vec<Cell> {
+pub(super) fn ours(runs: &[ModelRun], score: impl Fn(&LeopardScores) -> Option<ShotScores>) -> Vec<Cell> {
     let found: Vec<Option<ShotScores>> =
         runs.iter().map(|run| run.scores.as_ref().and_then(&score)).collect();
     let best = found.iter().flatten().map(|scores| scores.accuracy).fold(f64::NEG_INFINITY, f64::max);
@@ -50,7 +50,7 @@ fn papers(runs: &[ModelRun], number: impl Fn(LeopardModel) -> Option<Cell>) -> V
     runs.iter().map(|run| number(run.model).unwrap_or_else(Cell::missing)).collect()
 }
 
-fn row(words: [String; 2], cells: Vec<Cell>) -> Vec<Cell> {
+pub(super) fn row(words: [String; 2], cells: Vec<Cell>) -> Vec<Cell> {
     words.into_iter().map(Cell::text).chain(cells).collect()
 }
 
@@ -240,7 +240,7 @@ pub(super) fn about_targets(runs: &[ModelRun]) -> StudyTable {
 }
 
 /// A number without needless digits.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     if (0.001..10_000.0).contains(&value) { value.to_string() } else { format!("{value:e}") }
 }
 
@@ -344,6 +344,7 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
     Ok(vec![
         NumbersFile { name: "averages.csv", what: "averages over tasks by model and k", content: averages },
         NumbersFile { name: "tasks.csv", what: "one row a model, task and k", content: tasks },
+        rates::numbers(plan, runs)?,
         NumbersFile { name: "draws.csv", what: "one row a draw", content: draws },
     ])
 }

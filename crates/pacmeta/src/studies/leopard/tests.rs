@@ -102,6 +102,11 @@ fn a_study_is_trained_scored_and_taken_up_again() {
         assert!(scores.rate.tried.iter().any(|&(rate, _)| rate == scores.rate.rate));
         let best = scores.rate.tried.iter().map(|tried| tried.1).fold(0.0, f64::max);
         assert!(scores.rate.tried.contains(&(scores.rate.rate, best)), "{:?}", scores.rate);
+        // the other rate is scored on the same draws
+        let [(other, at_other)] = &scores.other_rates[..] else { panic!("{:?}", scores.other_rates) };
+        assert!(*other != scores.rate.rate && study.plan().rates.contains(other));
+        assert_eq!(at_other.draws.len(), 16);
+        assert_ne!(*at_other, scores.scores);
         first.push(scores);
     }
     // everything is there: nothing is trained, and files stay as they are
@@ -207,6 +212,7 @@ fn scored(model: LeopardModel, mean: f64, shift: f64) -> ModelRun {
         alpha: None,
         targets: tasks.into_iter().enumerate().map(target).collect(),
         scores: TextScores { draws },
+        other_rates: Vec::new(),
     };
     ModelRun { model, run: None, scores: Some(scores) }
 }
@@ -326,7 +332,7 @@ fn the_tables_stand_beside_the_papers() {
     }
     assert!(html.contains("1e-4: 50.0, 0.001: 62.5"), "what was tried is not shown");
     let files = numbers(&plan, &runs).unwrap();
-    assert_eq!(files.iter().map(|file| file.content.lines().count()).collect::<Vec<_>>(), [19, 28, 268]);
+    assert_eq!(files.iter().map(|file| file.content.lines().count()).collect::<Vec<_>>(), [19, 28, 19, 268]);
     assert!(files[0].content.contains("pacmaml,4,all,3,0.5") && files[0].content.contains(",0.5158"));
     assert!(files[1].content.contains("maml,emotion,4,rebuilt,100,16,9,"), "{}", files[1].content);
 
@@ -345,6 +351,35 @@ fn the_tables_stand_beside_the_papers() {
     // nothing scored yet
     let none: Vec<ModelRun> = runs.iter().map(|run| ModelRun { scores: None, ..run.clone() }).collect();
     assert!(study_page(&report(&generated, &none, "", &[])).contains("0 of 4 models are scored"));
+}
+
+#[test]
+fn models_that_chose_other_rates_are_compared_at_the_same_one() {
+    // PACMAML chose 0.001 and PACOH 0.0001; at 0.001 PACOH would have been ahead
+    let at = |model, mean| scored(model, mean, 0.0).scores.unwrap().scores;
+    let (mut pacmaml, mut pacoh) = (scored(Pacmaml, 0.50, 0.0), scored(Pacoh, 0.48, 0.0));
+    pacmaml.scores.as_mut().unwrap().other_rates = vec![(1e-4, at(Pacmaml, 0.49))];
+    let of_pacoh = pacoh.scores.as_mut().unwrap();
+    of_pacoh.rate.rate = 1e-4;
+    of_pacoh.other_rates = vec![(1e-3, at(Pacoh, 0.53))];
+    let plan = LeopardPlan { models: vec![Pacoh, Pacmaml], rates: vec![1e-4, 1e-3], ..plan() };
+    let runs = [pacoh, pacmaml];
+    let tables = rates::tables(&plan, &runs);
+    assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [6, 1]);
+    let gap = |column: usize| match tables[1].rows[0][column].value {
+        CellValue::Estimate { value, .. } => value,
+        ref other => panic!("{other:?}"),
+    };
+    assert!((gap(1) - 1.0).abs() < 1e-9 && (gap(2) + 3.0).abs() < 1e-9, "{} {}", gap(1), gap(2));
+    let csv =
+        numbers(&plan, &runs).unwrap().into_iter().find(|file| file.name == "rates.csv").unwrap().content;
+    assert_eq!(csv.lines().count(), 1 + 2 * 2 * 3 * 2);
+    assert!(
+        csv.contains("pacoh,0.001,false,4,all,0.53") && csv.contains("pacoh,0.0001,true,4,all,0.48"),
+        "{csv}"
+    );
+    // one rate: nothing to compare
+    assert!(rates::tables(&plan, &[scored(Maml, 0.5, 0.0)]).is_empty());
 }
 
 #[test]
