@@ -12,8 +12,8 @@
 //! * "below all of them" ([`lowest`], [`below_at_every`]) is supported when *every* comparison is, each at 5% (an
 //!   intersection-union test: the weakest comparison decides, and needs no correction), and not supported when *some*
 //!   comparison goes the other way after Holm's correction for having looked at all;
-//! * claims about curves are in [`rises_again`], [`rises_or_levels_off`], [`u_shaped`], [`keeps_falling`], [`grows`] and
-//!   [`falls`].
+//! * claims about curves are in [`rises_again`], [`rises_or_levels_off`], [`u_shaped`], [`keeps_falling`], [`grows`],
+//!   [`falls`] and [`tend_to_fall`].
 //!
 //! A value that is not finite means that something failed. Failures are not random, so a claim that rests on a table
 //! with any of them is undecided, and says so; so is one with a single set.
@@ -26,7 +26,7 @@ use super::summary::{Crossed, crossed};
 use crate::error::{Error, Result};
 use crate::report::brief;
 
-pub use curves::{falls, grows, keeps_falling, rises_again, rises_or_levels_off, u_shaped};
+pub use curves::{falls, grows, keeps_falling, rises_again, rises_or_levels_off, tend_to_fall, u_shaped};
 
 /// The probability of a wrong verdict that is accepted, on either side.
 pub const LEVEL: f64 = 0.05;
@@ -167,7 +167,7 @@ fn probability(p: f64) -> String {
 /// The intersection-union test that every difference is below 0.
 fn every(comparisons: Vec<Comparison>) -> Result<Outcome> {
     let test = format!(
-        "intersection-union over {} paired comparisons: supported if each is below 0 at 5%, not supported if some is \
+        "intersection-union over {} differences: supported if each is below 0 at 5%, not supported if some is \
          above 0 (Holm)",
         comparisons.len()
     );

@@ -1,6 +1,6 @@
 //! Claims about a curve: one quantity at successive points, each a table of the same sets and tasks.
 
-use super::{Comparison, LEVEL, Measured, Outcome, Verdict, failures, holm, most, probability};
+use super::{Comparison, LEVEL, Measured, Outcome, Verdict, every, failures, holm, most, probability};
 use crate::error::{Error, Result};
 
 /// Whether the last point is above the lowest earlier one.
@@ -128,6 +128,21 @@ pub fn grows(points: &[Measured]) -> Result<Outcome> {
 /// As for [`grows`].
 pub fn falls(points: &[Measured]) -> Result<Outcome> {
     monotone(points, slope(points)?, Direction::Falling, "slope over the order of the points")
+}
+
+/// Whether each of several curves has a falling trend, whatever its single steps do.
+///
+/// Supported if the slope of each is below 0 at 5% (intersection-union); not supported if one rises (Holm).
+///
+/// # Errors
+///
+/// No curves, or fewer than two points in one; tables of different shapes, or without values.
+pub fn tend_to_fall(curves: &[(String, Vec<Measured>)]) -> Result<Outcome> {
+    let named = |(name, points): &(String, Vec<Measured>)| {
+        let slope = slope(points)?;
+        Ok(Comparison { label: format!("{} at {name}", slope.label), ..slope })
+    };
+    every(curves.iter().map(named).collect::<Result<_>>()?)
 }
 
 /// Whether the curve rises, or rises and then levels off: the last point is above the first, and no step falls.
