@@ -40,6 +40,14 @@ impl Point {
         self
     }
 
+    /// What the interval reaches to either side, where that is the same.
+    pub(crate) fn reach(&self) -> Option<f64> {
+        let (low, high) = self.interval.filter(|(low, high)| low.is_finite() && high.is_finite())?;
+        let (below, above) = (self.y - low, high - self.y);
+        let even = (above - below).abs() <= 1e-9 * (high - low).abs().max(self.y.abs());
+        (even && below >= 0.0).then_some(0.5 * (above + below))
+    }
+
     /// The same point with the number of observations behind it.
     pub fn observations(mut self, count: usize) -> Self {
         self.observations = Some(count);

@@ -276,7 +276,10 @@ fn tip(ready: &Ready<'_>, point: &Point, chart: &LineChart) -> String {
     if let Some((low, high)) = point.interval {
         let name = if ready.averaged { "range" } else { ready.series.interval_name.as_str() };
         let name = if name.is_empty() { "interval" } else { name };
-        lines.push(format!("{name}: {} to {}", chart.y.write(low), chart.y.write(high)));
+        lines.push(match point.reach().filter(|_| !ready.averaged) {
+            Some(reach) => format!("{name}: ± {}", chart.y.write(reach)),
+            None => format!("{name}: {} to {}", chart.y.write(low), chart.y.write(high)),
+        });
     }
     if let Some(count) = point.observations {
         let name = match ready.series.observations_name.as_str() {

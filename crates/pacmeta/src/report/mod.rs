@@ -42,3 +42,4 @@ pub use study::{
     Block, Cell, CellValue, ClaimRow, ClaimVerdict, Column, ColumnKind, GalleryPicture, GalleryPrediction,
     GalleryTask, StudyFigure, StudyReport, StudySection, StudyTable, study_page,
 };
+pub use svg::LOOKS;

@@ -75,10 +75,14 @@ pub(crate) fn brief(value: f64) -> String {
     }
 }
 
-/// How many decimals show two significant digits of the smallest positive value; between 2 and 5.
+/// How many decimals show two significant digits of the usual error, the (lower) median of the positive ones; between 2 and 5.
 pub(crate) fn decimals_for(errors: impl Iterator<Item = f64>) -> usize {
-    let smallest = errors.filter(|e| e.is_finite() && *e > 0.0).fold(f64::INFINITY, f64::min);
-    if smallest.is_finite() { (1 - exponent(smallest)).clamp(2, 5) as usize } else { 3 }
+    let mut errors: Vec<f64> = errors.filter(|e| e.is_finite() && *e > 0.0).collect();
+    errors.sort_by(f64::total_cmp);
+    match errors.get(errors.len().saturating_sub(1) / 2) {
+        Some(usual) => (1 - exponent(*usual)).clamp(2, 5) as usize,
+        None => 3,
+    }
 }
 
 /// A whole number with commas between thousands.
@@ -115,6 +119,7 @@ mod tests {
     #[test]
     fn decimals_follow_the_standard_error() {
         assert_eq!(decimals_for([0.012, 0.3].into_iter()), 3);
+        assert_eq!(decimals_for([0.3, 0.001, 0.02].into_iter()), 3);
         assert_eq!(decimals_for([4.0].into_iter()), 2);
         assert_eq!(decimals_for([1e-9].into_iter()), 5);
         assert_eq!(decimals_for([f64::NAN].into_iter()), 3);

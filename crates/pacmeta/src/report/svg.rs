@@ -105,7 +105,7 @@ pub(crate) fn area(edges: &[(f64, f64, f64)]) -> String {
 /// Path data of the marker of a series: each slot its own shape, so that colour is never the only difference.
 pub(crate) fn marker(slot: usize, x: f64, y: f64, radius: f64) -> String {
     let r = radius;
-    let corners: &[(f64, f64)] = match slot % 8 {
+    let corners: &[(f64, f64)] = match turned(slot) {
         0 => {
             let [left, top, r, d] = [x - r, y, r, 2.0 * r].map(coordinate);
             return format!("M{left} {top}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z");
@@ -144,9 +144,18 @@ pub(crate) fn marker(slot: usize, x: f64, y: f64, radius: f64) -> String {
     polyline(&points) + "Z"
 }
 
+/// How many looks of series have a colour of their own.
+pub const LOOKS: usize = 8;
+
+/// The place of a slot among marks and dashes. Colours come again after [`LOOKS`] slots, then with the marks and dashes of their
+/// neighbours.
+fn turned(slot: usize) -> usize {
+    (slot + slot / LOOKS) % LOOKS
+}
+
 /// Dash pattern of the line of a series.
 pub(crate) fn dash(slot: usize) -> &'static str {
-    ["none", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "14 3 2 3 2 3", "4 5"][slot % 8]
+    ["none", "7 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "14 3 2 3 2 3", "4 5"][turned(slot)]
 }
 
 /// A generous estimate of a text's width in the fonts the style sheet asks for.
@@ -217,5 +226,10 @@ mod tests {
         assert_eq!(shapes.len(), 8);
         let dashes: std::collections::BTreeSet<&str> = (0..8).map(dash).collect();
         assert_eq!(dashes.len(), 8);
+        // the same colour again, drawn otherwise
+        for slot in 0..8 {
+            assert_ne!(dash(slot), dash(slot + LOOKS));
+            assert_ne!(marker(slot, 5.0, 5.0, 3.0), marker(slot + LOOKS, 5.0, 5.0, 3.0));
+        }
     }
 }

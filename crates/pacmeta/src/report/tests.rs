@@ -254,7 +254,7 @@ fn log_axes_draw_intervals_that_reach_below_zero() {
     let chart = LineChart::new("Log", Axis::new("x"), Axis::new("y").log()).with(Series::new("a", points));
     let svg = figure_svg(&chart.clone().into());
     assert_eq!(svg.matches("class=\"bar s0\"").count(), 3, "one bar with two caps");
-    assert!(svg.contains("interval: −1 to 3") && svg.contains("1 value that is not finite is not drawn."));
+    assert!(svg.contains("interval: ± 2") && svg.contains("1 value that is not finite is not drawn."));
     let text = serde_json::to_string(&chart).unwrap();
     let read: LineChart = serde_json::from_str(&text).unwrap();
     assert_eq!(figure_svg(&read.into()), svg);

@@ -238,8 +238,9 @@ fn common_values(figures: &[StudyFigure], chart: &Chart) -> Option<(f64, f64)> {
     if after.is_empty() || prediction::extent(&before) <= 2.5 * prediction::extent(&after) {
         after.extend(before);
     }
-    let scale = Axis::default().scale(after.into_iter(), 6)?;
-    Some((scale.low, scale.high))
+    let scale = Axis::default().tight().scale(after.into_iter(), 6)?;
+    let margin = 0.04 * (scale.high - scale.low);
+    Some((scale.low - margin, scale.high + margin))
 }
 
 /// The shape that goes with a verdict, so that colour is never the only difference.

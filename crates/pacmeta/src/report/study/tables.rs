@@ -231,16 +231,9 @@ fn line(chart: &LineChart) -> String {
         })
         .collect();
     let mut caption = vec![chart.y.full_label()];
-    let intervals: Vec<&str> = chart
-        .series
-        .iter()
-        .filter(|s| s.points.iter().any(|p| p.interval.is_some()))
-        .map(|s| s.interval_name.as_str())
-        .collect();
-    if let Some(name) =
-        intervals.first().filter(|name| !name.is_empty() && intervals.iter().all(|n| n == *name))
-    {
-        caption.push(format!("±: {name}"));
+    let intervals = interval_names(chart);
+    if !intervals.is_empty() {
+        caption.push(format!("±: {}", intervals.join(", or ")));
     }
     caption.push(selection_caption(places.len()));
     caption.retain(|text| !text.is_empty());
@@ -258,11 +251,9 @@ fn write_point(axis: &Axis, point: &Point) -> String {
     }
     let mut out = axis.write(point.y);
     if let Some((low, high)) = point.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
-        let (below, above) = (point.y - low, high - point.y);
-        let even = (above - below).abs() <= 1e-9 * (high - low).abs().max(point.y.abs());
-        let interval = match even && below >= 0.0 {
-            true => format!("± {}", axis.write(0.5 * (above + below))),
-            false => format!("({} to {})", axis.write(low), axis.write(high)),
+        let interval = match point.reach() {
+            Some(reach) => format!("± {}", axis.write(reach)),
+            None => format!("({} to {})", axis.write(low), axis.write(high)),
         };
         out.push_str(&format!(" <small>{interval}</small>"));
     }
@@ -314,6 +305,17 @@ fn prior(panel: &PriorPanel) -> String {
     out
 }
 
+/// What the intervals of a chart are, each kind once.
+fn interval_names(chart: &LineChart) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for series in chart.series.iter().filter(|s| s.points.iter().any(|p| p.interval.is_some())) {
+        if !series.interval_name.is_empty() && !names.contains(&series.interval_name.as_str()) {
+            names.push(&series.interval_name);
+        }
+    }
+    names
+}
+
 /// What stands behind the points of a chart: the meaning of its bars and the number of observations.
 pub(crate) fn evidence(chart: &Chart) -> String {
     let chart = match chart {
@@ -325,14 +327,9 @@ pub(crate) fn evidence(chart: &Chart) -> String {
         _ => return String::new(),
     };
     let mut out = Vec::new();
-    let mut names: Vec<&str> = Vec::new();
-    for series in chart.series.iter().filter(|s| s.points.iter().any(|p| p.interval.is_some())) {
-        if !series.interval_name.is_empty() && !names.contains(&series.interval_name.as_str()) {
-            names.push(&series.interval_name);
-        }
-    }
-    if let [name] = names[..] {
-        out.push(format!("Intervals: {name}."));
+    let names = interval_names(&chart);
+    if !names.is_empty() {
+        out.push(format!("Intervals: {}.", names.join(", or ")));
     }
     let mut behind: Vec<(&str, usize, usize)> = Vec::new();
     for series in &chart.series {
