@@ -50,12 +50,20 @@ pub struct Session {
     pub threads: usize,
 }
 
-/// The time by the clock of all calls, as a fact of a report; none if no call was remembered.
-pub(super) fn time_by_the_clock(history: &[Session]) -> Option<(String, String)> {
+/// The time by the clock of all calls, as a fact of a report; none if no call was remembered. With the number of recorded pieces it
+/// says for how many of them the time is known: a call that is killed leaves none.
+pub(super) fn time_by_the_clock(history: &[Session], recorded: Option<usize>) -> Option<(String, String)> {
     let seconds: f64 = history.iter().map(|session| session.seconds).sum();
     let threads = history.iter().map(|session| session.threads).max().unwrap_or(0);
     let calls = if history.len() == 1 { "1 call".to_owned() } else { format!("{} calls", history.len()) };
-    let value = format!("{} in {calls}, up to {threads} threads", duration(seconds));
+    let timed: usize = history.iter().map(|session| session.models).sum();
+    let rest = match recorded.filter(|&recorded| timed < recorded) {
+        Some(recorded) => {
+            format!(", for {timed} of {recorded} pieces (a call that is killed leaves no time)")
+        }
+        None => String::new(),
+    };
+    let value = format!("{} in {calls}, up to {threads} threads{rest}", duration(seconds));
     (seconds > 0.0).then(|| ("Time by the clock".to_owned(), value))
 }
 

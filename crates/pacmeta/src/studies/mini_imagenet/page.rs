@@ -152,7 +152,7 @@ fn facts(plan: &ImagePlan, runs: &[ModelRun], history: &[Session], finished: usi
         ("Test tasks".to_owned(), format!("{}, the same for all models", plan.tasks)),
         ("Seed".to_owned(), plan.seed.to_string()),
     ];
-    facts.extend(time_by_the_clock(history));
+    facts.extend(time_by_the_clock(history, None));
     facts
 }
 

@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use super::illustration::Illustration;
 use super::model::{BoundTerms, Measured, TargetErrors};
 use super::preset::Plan;
 use super::spec::{ModelSpec, Setting, SinusoidOutcome, SinusoidSpec, StudyMethod, TARGET_TASKS, Variant};
@@ -61,6 +62,10 @@ pub struct SettingPoint {
     pub examples: usize,
     /// RMSE by the last iterate, over models.
     pub rmse: Summary,
+    /// The same with the temperature itself kept at target tasks; the same number for methods other than PACOH.
+    pub rmse_fixed: Summary,
+    /// The lowest RMSE during training.
+    pub lowest: Summary,
 }
 
 /// The bound of a method at one m_i and beta.
@@ -82,6 +87,8 @@ pub struct BoundPoint {
     pub gap_fixed: Option<Summary>,
     /// The sum.
     pub total: Summary,
+    /// The sum with the gap at the temperature itself.
+    pub total_fixed: Summary,
     /// The risk on target tasks that the sum is compared with.
     pub target_risk: Summary,
     /// By meta-training set, averaged over seeds.
@@ -106,6 +113,17 @@ pub struct HyperPriorPoint {
     pub effective_draws: f64,
     /// The number of draws.
     pub draws: usize,
+}
+
+/// A target task as one model sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Drawn<'a> {
+    /// The method.
+    pub method: StudyMethod,
+    /// m_i.
+    pub examples: usize,
+    /// The task.
+    pub illustration: &'a Illustration,
 }
 
 /// A variant beside the paper's protocol.
@@ -299,13 +317,19 @@ impl<'a> Analysis<'a> {
     /// A setting at m_i, over the models that are known.
     pub fn setting(&self, setting: Setting, examples: usize) -> SettingPoint {
         let models = self.complete(&[setting], examples);
-        let rmse = |&(set, seed): &(u64, u64)| {
-            let errors =
-                self.errors(self.plan.model(setting, examples, set, seed), TargetTemperature::PerExample);
-            errors.map_or(f64::NAN, TargetErrors::mean_rmse)
+        let over = |rule: TargetTemperature, value: fn(&TargetErrors) -> f64| {
+            let of_model = |&(set, seed): &(u64, u64)| {
+                self.errors(self.plan.model(setting, examples, set, seed), rule).map_or(f64::NAN, value)
+            };
+            over_sets(&models, &models.iter().map(of_model).collect::<Vec<_>>())
         };
-        let values: Vec<f64> = models.iter().map(rmse).collect();
-        SettingPoint { setting, examples, rmse: over_sets(&models, &values) }
+        SettingPoint {
+            setting,
+            examples,
+            rmse: over(TargetTemperature::PerExample, TargetErrors::mean_rmse),
+            rmse_fixed: over(TargetTemperature::Fixed, TargetErrors::mean_rmse),
+            lowest: over(TargetTemperature::PerExample, TargetErrors::lowest),
+        }
     }
 
     /// RMSE of a setting by target task for each meta-training set (averaged over seeds), over the models that are known.
@@ -364,6 +388,7 @@ impl<'a> Analysis<'a> {
             gap: gap(|terms| terms.gap),
             gap_fixed: gap(|terms| terms.gap_fixed),
             total: over(BoundTerms::total),
+            total_fixed: over(BoundTerms::total_fixed),
             target_risk: over(|terms| terms.target_risk),
             by_set: terms_by_set(&known),
         })
@@ -394,6 +419,22 @@ impl<'a> Analysis<'a> {
             effective_draws: gap.effective_draws().unwrap_or(f64::NAN),
             draws,
         }))
+    }
+
+    /// The drawn target tasks of PACMAML and PACOH, of the chosen settings at the smallest and the largest m_i.
+    pub fn illustrations(&self) -> Vec<Drawn<'a>> {
+        let ends = [self.plan.examples.first(), self.plan.examples.last()];
+        let mut drawn = Vec::new();
+        for method in [StudyMethod::Pacmaml, StudyMethod::Pacoh] {
+            for &examples in ends.into_iter().flatten() {
+                let point = self.method(method, examples, TargetTemperature::PerExample);
+                let spec = point.map(|point| self.plan.model(point.chosen, examples, 0, 0));
+                let Some(measured) = spec.and_then(|spec| self.measured(spec)) else { continue };
+                let tasks = measured.illustrations.iter();
+                drawn.extend(tasks.map(|illustration| Drawn { method, examples, illustration }));
+            }
+        }
+        drawn
     }
 
     /// The ablations that are known.

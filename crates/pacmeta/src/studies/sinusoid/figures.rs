@@ -1,11 +1,11 @@
 //! The figures of the paper's regression part, drawn from the record.
 
-use super::analysis::{Analysis, BoundPoint, MethodPoint};
+use super::analysis::{Analysis, BoundPoint, Drawn, MethodPoint};
 use super::illustration::Illustration;
-use super::spec::{ModelSpec, SUPPORT, Setting, StudyMethod};
+use super::spec::{SUPPORT, Setting, StudyMethod};
 use crate::learners::TargetTemperature;
 use crate::report::{
-    Axis, AxisKind, GridPoint, LineChart, Point, PredictionPanel, PriorPanel, Series, StudyFigure,
+    Axis, AxisKind, GridPoint, LOOKS, LineChart, Point, PredictionPanel, PriorPanel, Series, StudyFigure,
 };
 use crate::studies::summary::Summary;
 
@@ -41,6 +41,14 @@ fn series(name: impl Into<String>, points: impl IntoIterator<Item = Point>) -> S
 fn look(method: StudyMethod) -> usize {
     StudyMethod::ALL.iter().position(|other| *other == method).unwrap_or_default()
 }
+
+/// Something else of the same method: its colour, with other marks and dashes.
+fn variant_look(method: StudyMethod) -> usize {
+    look(method) + LOOKS
+}
+
+/// What is no method's.
+const OTHER_LOOK: usize = StudyMethod::ALL.len();
 
 fn error_series(
     analysis: &Analysis<'_>,
@@ -91,7 +99,7 @@ fn framed(mut chart: LineChart) -> (LineChart, String) {
     let lowest = chart.series.iter().flat_map(|series| &series.points).map(|at| at.y).fold(USUAL, f64::min);
     chart.y = match chart.y.kind {
         AxisKind::Log => chart.y.range((0.9 * lowest).max(1e-3), USUAL),
-        AxisKind::Linear => chart.y.range(0.0, USUAL),
+        AxisKind::Linear => chart.y.range(0.9 * lowest, USUAL),
     };
     let remark = match outside.as_slice() {
         [] => " The frame cuts off long error bars.".to_owned(),
@@ -120,14 +128,14 @@ pub(super) fn theorems(analysis: &Analysis<'_>) -> Option<StudyFigure> {
     )
     .with(series("Theorem 4 (PACMAML)", totals(&pacmaml)).look(look(Pacmaml)))
     .with(series("Theorem 3 (PACOH, with the gap)", totals(&pacoh)).look(look(Pacoh)))
-    .with(series("Theorem 2 (PACOH, mᵢ = m only)", second).look(look(Maml)));
+    .with(series("Theorem 2 (PACOH, mᵢ = m only)", second).look(OTHER_LOOK));
     let caption = format!(
         "Theorem 3 pays for observed tasks that are larger than target tasks (m = {SUPPORT}) with the gap; Theorem 4 does not. \
          Look for the two curves to part as mᵢ grows. Psi terms and the constant of a point hyper-posterior are left out, as \
          in the paper: these are totals to compare, not bounds."
     );
     (!pacoh.is_empty() || !pacmaml.is_empty())
-        .then(|| StudyFigure::new("theorems", "Totals at the largest β", chart, caption))
+        .then(|| StudyFigure::new("theorems", format!("Totals at β/mᵢ = {beta}"), chart, caption))
 }
 
 /// Generalisation error of all methods.
@@ -152,8 +160,8 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyFigure {
 
 /// The same without the methods that are far above the others.
 pub(super) fn errors_close(analysis: &Analysis<'_>) -> StudyFigure {
-    let caption = "The methods that learn, on a linear axis. PACOH appears twice, as its curve depends on what is kept of the \
-                   temperature at target tasks.";
+    let caption = "The three of the paper's first figure that it compares most, on a linear axis: look where the curves turn. PACOH \
+                   appears twice, as its curve depends on what is kept of the temperature at target tasks.";
     let (chart, remark) = framed(main_chart(analysis));
     StudyFigure::new("errors-close", "PACMAML, PACOH and MAML", chart, format!("{caption}{remark}"))
 }
@@ -170,7 +178,7 @@ pub fn main_chart(analysis: &Analysis<'_>) -> LineChart {
     }
     let fixed =
         error_series(analysis, Pacoh, "PACOH, fixed temperature", TargetTemperature::Fixed, |at| &at.test);
-    chart.with(fixed.look(look(Reptile)))
+    chart.with(fixed.look(variant_look(Pacoh)))
 }
 
 /// Validation and test error, one panel a method; the test error in both readings.
@@ -204,7 +212,7 @@ pub(super) fn temperatures(analysis: &Analysis<'_>) -> StudyFigure {
         Axis::new("RMSE on target tasks"),
     );
     for (name, rule) in
-        [("per example (β/mᵢ)", TargetTemperature::PerExample), ("fixed (beta)", TargetTemperature::Fixed)]
+        [("per example (β/mᵢ)", TargetTemperature::PerExample), ("fixed (β)", TargetTemperature::Fixed)]
     {
         chart = chart.with(error_series(analysis, Pacoh, name, rule, |at| &at.test));
     }
@@ -218,7 +226,7 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
     let sizes = &analysis.plan.examples;
     let of_beta = |method: StudyMethod| {
         let mut chart = LineChart::new(
-            format!("{}: error by beta", method.name()),
+            format!("{}: error by β", method.name()),
             examples_axis(analysis),
             Axis::new("RMSE on target tasks"),
         );
@@ -235,7 +243,7 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
     let betas = &analysis.plan.beta_per_example;
     let middle = betas.get((betas.len().max(1) - 1) / 2).copied().unwrap_or(30.0);
     let mut by_alpha = LineChart::new(
-        format!("PACMAML: error by alpha at β/mᵢ = {middle}"),
+        format!("PACMAML: error by α at β/mᵢ = {middle}"),
         Axis::new("α/β").ticks(analysis.plan.alpha_over_beta.iter().copied()),
         Axis::new("RMSE on target tasks"),
     );
@@ -249,21 +257,21 @@ pub(super) fn dependence(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
     vec![
         StudyFigure::new(
             "beta-pacoh",
-            "PACOH by beta",
+            "PACOH by β",
             of_beta(Pacoh),
-            "The paper finds a large error at β/mᵢ = 10, and little between 30 and 100.",
+            "The paper, which has β/mᵢ = 10, 30 and 100, finds a large error at 10, and little difference between 30 and 100.",
         ),
         StudyFigure::new(
             "beta-pacmaml",
-            "PACMAML by beta",
+            "PACMAML by β",
             of_beta(Pacmaml),
-            "At the best alpha for each point. The paper finds 100 slightly and consistently best.",
+            "At the best α for each point. The paper finds 100 slightly and consistently best.",
         ),
         StudyFigure::new(
             "alpha-pacmaml",
-            "PACMAML by alpha",
+            format!("PACMAML by α, at β/mᵢ = {middle}"),
             by_alpha,
-            "The paper finds the lowest error near α/β = 0.2.",
+            "The paper, at β/mᵢ = 30, finds the lowest error near α/β = 0.2.",
         ),
     ]
 }
@@ -325,8 +333,8 @@ pub(super) fn comparison(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
             )
             .with(series("PACMAML, total", of(Pacmaml, |at| &at.total)).look(look(Pacmaml)))
             .with(series("PACOH, total", of(Pacoh, |at| &at.total)).look(look(Pacoh)))
-            .with(series("PACMAML, true risk", of(Pacmaml, |at| &at.target_risk)).look(look(Maml)))
-            .with(series("PACOH, true risk", of(Pacoh, |at| &at.target_risk)).look(look(Reptile)));
+            .with(series("PACMAML, true risk", of(Pacmaml, |at| &at.target_risk)).look(variant_look(Pacmaml)))
+            .with(series("PACOH, true risk", of(Pacoh, |at| &at.target_risk)).look(variant_look(Pacoh)));
             let caption = "True risk: of the Gibbs posterior after 5 examples, measured on fresh tasks. The paper: PACMAML's total is \
                            below PACOH's for every mᵢ above 5.";
             StudyFigure::new(format!("totals-{beta}"), format!("β/mᵢ = {beta}"), chart, caption)
@@ -359,32 +367,30 @@ pub(super) fn dirac(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
 /// Prior and posterior on a few target tasks, for the chosen settings at the smallest and the largest m_i.
 pub(super) fn predictions(analysis: &Analysis<'_>) -> Vec<StudyFigure> {
     let mut figures = Vec::new();
-    let ends = [analysis.plan.examples.first(), analysis.plan.examples.last()];
-    for method in [Pacmaml, Pacoh] {
-        for &examples in ends.into_iter().flatten() {
-            let chosen =
-                analysis.method(method, examples, TargetTemperature::PerExample).map(|point| point.chosen);
-            let spec = chosen.map(|setting| analysis.plan.model(setting, examples, 0, 0));
-            let Some(measured) = spec.and_then(|spec: ModelSpec| analysis.measured(spec)) else { continue };
-            for (index, illustration) in measured.illustrations.iter().enumerate() {
-                let name = format!("{}, mᵢ = {examples}", method.name());
-                let id = format!("{}-{examples}-{}", method.name(), illustration.task);
-                if index == 0 {
-                    figures.push(StudyFigure::new(
-                        format!("prior-{id}"),
-                        format!("{name}: prior"),
-                        prior_panel(&name, illustration),
-                        "Functions drawn from the learned prior, its mean and 95% band, before any example.",
-                    ));
-                }
-                figures.push(StudyFigure::new(
-                    format!("posterior-{id}"),
-                    format!("{name}: {}", illustration.task),
-                    posterior_panel(&name, illustration),
-                    "After 5 examples: prediction with 50% and 95% bands for a new observation, and the true function.",
-                ));
-            }
+    let mut last = None;
+    for Drawn { method, examples, illustration } in analysis.illustrations() {
+        let name = format!("{}, mᵢ = {examples}", method.name());
+        let id = format!("{}-{examples}-{}", method.name(), illustration.task);
+        // One prior for all tasks of a model.
+        if last.replace((method, examples)) != Some((method, examples)) {
+            figures.push(StudyFigure::new(
+                format!("prior-{id}"),
+                format!("{name}: prior"),
+                prior_panel(&name, illustration),
+                format!(
+                    "Functions drawn from the learned prior, its mean and 95% band, before any example. Look whether they have the shape of \
+                     the truth, that of {}.",
+                    illustration.task
+                ),
+            ));
         }
+        figures.push(StudyFigure::new(
+            format!("posterior-{id}"),
+            format!("{name}: {}", illustration.task),
+            posterior_panel(&name, illustration),
+            "After 5 examples: prediction with 50% and 95% bands for a new observation, and the true function. Look whether the truth lies \
+             inside the bands, and whether they are wide only where no example is near.",
+        ));
     }
     figures
 }

@@ -6,6 +6,7 @@
 mod analysis;
 mod claims;
 mod figures;
+mod files;
 mod gap;
 mod illustration;
 mod model;
@@ -16,9 +17,12 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use analysis::{AblationPoint, Analysis, BoundPoint, FOLDS, HyperPriorPoint, MethodPoint, SettingPoint};
+pub use analysis::{
+    AblationPoint, Analysis, BoundPoint, Drawn, FOLDS, HyperPriorPoint, MethodPoint, SettingPoint,
+};
 pub use claims::claims;
 pub use figures::main_chart;
+pub use files::numbers;
 pub use gap::{GapDraws, SIGMA0_SQUARED};
 pub use illustration::Illustration;
 pub use model::{BoundTerms, DELTA, EVALUATIONS, Measured, TargetErrors};
@@ -28,4 +32,3 @@ pub use spec::{
     ModelSpec, OBSERVED_TASKS, QUERY, SUPPORT, Setting, SinusoidOutcome, SinusoidSpec, StudyMethod,
     TARGET_TASKS, Variant,
 };
-pub use tables::numbers;

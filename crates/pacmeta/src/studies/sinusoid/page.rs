@@ -95,8 +95,8 @@ fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> 
         fact("Preset", analysis.plan.preset.to_string()),
         fact("Pieces recorded", format!("{done} of {total}, {failed} failed")),
     ];
-    facts.extend(time_by_the_clock(history));
-    facts.push(fact("Times of all models, added up", duration(analysis.seconds())));
+    facts.extend(time_by_the_clock(history, Some(done + failed)));
+    facts.push(fact("Times of all pieces, added up", duration(analysis.seconds())));
     facts.push(fact("Version", env!("CARGO_PKG_VERSION").to_owned()));
     facts
 }
@@ -185,8 +185,8 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
         StudySection::new("run-section", "What was run").with(run_table(analysis.plan)),
         StudySection::new("claims", "The paper's claims")
             .paragraph(
-                "Each claim is tested on this run's numbers, errors by the last iterate: paired differences over meta-training sets and \
-                 target tasks, one-sided at 5%. \
+                "Each claim is tested on this run's numbers, errors by the last iterate: paired differences over meta-training sets, and \
+                 target tasks where the claim is about errors, one-sided at 5%. \
                  Supported: the data would be surprising if the claim were false; a claim about every step or every comparison needs evidence \
                  for each of them. Not supported: surprising if it were true. Undecided: neither.",
             )
@@ -204,19 +204,20 @@ fn sections(analysis: &Analysis<'_>) -> Result<Vec<StudySection>> {
             .with(figures::validation(analysis, &[StudyMethod::Pacoh, StudyMethod::Pacmaml], "validation"))
             .with(figures::temperatures(analysis))
             .with(tables::quality(analysis)),
-        StudySection::new("dependence", "Dependence on beta and alpha")
+        StudySection::new("dependence", "Dependence on β and α")
             .with(figures::dependence(analysis))
             .with(tables::chosen(analysis)),
         StudySection::new("terms-pacoh", "Terms of PACOH's bound")
             .paragraph(format!(
-                "Means over models, δ = {DELTA}. Psi terms are the same for all mᵢ when β/mᵢ is held, and left out as in the paper: \
+                "Means over models, δ = {DELTA}. The confidence term is ξ log(2/δ), as two events are joined; the paper writes log(1/δ) in \
+                 places. Psi terms are the same for all mᵢ when β/mᵢ is held, and left out as in the paper: \
                  the totals are to be compared with each other, and bound nothing."
             ))
             .with(figures::terms(analysis, StudyMethod::Pacoh))
             .with(tables::hyper_prior_gap(analysis)?),
         StudySection::new("terms-pacmaml", "Terms of PACMAML's bound")
             .paragraph(format!(
-                "At the best alpha for each mᵢ and beta. W₂ is a mean over {SUBSET_DRAWS} draws of S'. Totals without constants, as above."
+                "At the best α for each mᵢ and β. W₂ is a mean over {SUBSET_DRAWS} draws of S'. Totals without constants, as above."
             ))
             .with(figures::terms(analysis, StudyMethod::Pacmaml)),
         StudySection::new("comparison", "PACOH's total against PACMAML's").with(figures::comparison(analysis)),
@@ -254,6 +255,7 @@ fn differences(analysis: &Analysis<'_>, claims: &[Claim]) -> StudySection {
         [] => "Cross-validation chose what the paper's chose, where it names a choice.".to_owned(),
         list => format!("Cross-validation chose otherwise: {}.", list.join("; ")),
     });
+    section.text.extend(tables::other_temperature(analysis));
     match tables::ablations(analysis) {
         Some(table) => section
             .paragraph(
@@ -266,6 +268,9 @@ fn differences(analysis: &Analysis<'_>, claims: &[Claim]) -> StudySection {
     }
 }
 
+/// Failures that the page names.
+const NAMED_FAILURES: usize = 5;
+
 fn notes(analysis: &Analysis<'_>) -> Vec<String> {
     let mut notes = vec![
         "Errors are in original units, bounds in squared standardised units. Data of a smaller mᵢ are the first examples of those of a \
@@ -276,11 +281,16 @@ fn notes(analysis: &Analysis<'_>) -> Vec<String> {
     ];
     let failures = analysis.failures();
     if !failures.is_empty() {
+        let named: Vec<String> = failures
+            .iter()
+            .take(NAMED_FAILURES)
+            .map(|(piece, reason)| format!("{piece} ({reason})"))
+            .collect();
+        let more = if failures.len() > named.len() { ", and more in records.jsonl" } else { "" };
         notes.push(format!(
-            "{} pieces failed; their settings cannot be chosen at that mᵢ. The first: {} ({}).",
+            "{} pieces failed; their settings cannot be chosen at that mᵢ: {}{more}.",
             failures.len(),
-            failures[0].0,
-            failures[0].1
+            named.join(", ")
         ));
     }
     notes
@@ -299,7 +309,9 @@ fn files() -> Vec<FileLink> {
         link("gaps.csv", "The gap over the hyper-prior."),
         link("ablations.csv", "Departures from the paper's protocol."),
         link("claims.json", "The paper's claims and their tests."),
-        link("records.jsonl", "One line for each model."),
+        link("predictions.csv", "The drawn predictions, priors and truths."),
+        link("errors.svg", "The figure of PACMAML, PACOH and MAML."),
+        link("records.jsonl", "One line for each piece."),
         link("study.json", "What was to be run."),
     ]
 }

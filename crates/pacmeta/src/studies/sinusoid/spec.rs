@@ -141,6 +141,24 @@ impl Setting {
         }
     }
 
+    /// The rate of steps on a task, where there are any.
+    pub fn rate(&self) -> Option<f64> {
+        match self {
+            Self::Maml { rate, .. } | Self::Fomaml { rate, .. } | Self::MultiTask { rate, .. } => Some(*rate),
+            _ => None,
+        }
+    }
+
+    /// The number of steps on a task, where there are any.
+    pub fn steps(&self) -> Option<usize> {
+        match self {
+            Self::Maml { steps, .. } | Self::Fomaml { steps, .. } | Self::MultiTask { steps, .. } => {
+                Some(*steps)
+            }
+            _ => None,
+        }
+    }
+
     /// The numbers in words.
     pub fn numbers(&self) -> String {
         match self {

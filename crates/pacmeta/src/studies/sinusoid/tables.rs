@@ -1,21 +1,17 @@
-//! The tables of the study's report, and the same numbers as files.
-
-use serde_json::{Value, json};
+//! The tables of the study's report.
 
 use super::analysis::{Analysis, MethodPoint};
-use super::claims::claims;
 use super::spec::{OBSERVED_TASKS, SUPPORT, Setting, StudyMethod};
 use crate::error::Result;
 use crate::learners::TargetTemperature;
 use crate::report::{Cell, Column, StudyTable, brief};
-use crate::studies::numbers::{NumbersFile, csv_of, failed};
-use crate::studies::summary::Summary;
+use crate::studies::summary::{Summary, crossed};
 
 /// With fewer effective draws than this, a Monte-Carlo mean of exponentials has no usable standard error.
-const FEWEST_DRAWS: f64 = 10.0;
+pub(super) const FEWEST_DRAWS: f64 = 10.0;
 
 /// beta/m_i and alpha/beta that the paper's cross-validation chose.
-fn of_paper(method: StudyMethod, examples: usize) -> Option<Setting> {
+pub(super) fn of_paper(method: StudyMethod, examples: usize) -> Option<Setting> {
     let beta_per_example = match (method, examples) {
         (StudyMethod::Pacoh, 5 | 10 | 100) | (StudyMethod::Pacmaml, 10 | 30 | 50 | 100) => 100.0,
         (StudyMethod::Pacoh, 30 | 50) => 30.0,
@@ -39,10 +35,11 @@ fn number(value: Option<f64>) -> Cell {
     value.map_or_else(Cell::missing, Cell::number)
 }
 
-/// The lambdas at which the gap over the hyper-prior is shown: 1, n, and n beta, where the paper's xi would put it at least.
-fn lambdas(examples: usize, beta_per_example: f64) -> [f64; 3] {
+/// The lambdas at which the gap over the hyper-prior is shown: one so small that many draws carry the mean, 1, n, and n beta, where the
+/// paper's xi would put it at least.
+pub(super) fn lambdas(examples: usize, beta_per_example: f64) -> [f64; 4] {
     let tasks = OBSERVED_TASKS as f64;
-    [1.0, tasks, tasks * beta_per_example * examples as f64]
+    [0.01, 1.0, tasks, tasks * beta_per_example * examples as f64]
 }
 
 /// Test errors of every method, best of each m_i marked.
@@ -82,8 +79,28 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyTable {
     }
 }
 
-fn folds_that_agree(point: &MethodPoint) -> usize {
+pub(super) fn folds_that_agree(point: &MethodPoint) -> usize {
     point.per_fold.iter().filter(|setting| **setting == point.chosen).count()
+}
+
+/// The numbers of a chosen setting that are the smallest or the largest of its grid.
+fn ends_of_grid(grid: &[Setting], chosen: &Setting) -> Vec<String> {
+    let numbers: [(&str, fn(&Setting) -> Option<f64>); 4] = [
+        ("β/mᵢ", Setting::beta_per_example),
+        ("α/β", Setting::alpha_over_beta),
+        ("rate", |setting| setting.rate().filter(|_| setting.steps() != Some(0))),
+        ("steps", |setting| setting.steps().map(|steps| steps as f64)),
+    ];
+    let end = |(name, number): (&str, fn(&Setting) -> Option<f64>)| {
+        let own = number(chosen)?;
+        let others = || grid.iter().filter_map(number);
+        match (others().any(|other| other < own), others().any(|other| other > own)) {
+            (true, false) => Some(format!("largest {name}")),
+            (false, true) => Some(format!("smallest {name}")),
+            _ => None,
+        }
+    };
+    numbers.into_iter().filter_map(end).collect()
 }
 
 /// Chosen beta and alpha, the paper's beside ours.
@@ -102,6 +119,7 @@ pub(super) fn chosen(analysis: &Analysis<'_>) -> StudyTable {
                 Cell::text(point.chosen.numbers()),
                 Cell::text(format!("{agree} of {}", point.per_fold.len())),
                 paper.map_or_else(Cell::missing, |setting| Cell::text(setting.numbers())),
+                Cell::text(ends_of_grid(&analysis.plan.settings(method), &point.chosen).join(", ")),
             ]);
         }
     }
@@ -114,10 +132,12 @@ pub(super) fn chosen(analysis: &Analysis<'_>) -> StudyTable {
             Column::text("ours"),
             Column::text("folds that agree"),
             Column::text("the paper's"),
+            Column::text("at an end of its grid"),
         ],
         rows,
         caption: "The setting with the lowest validation error over all folds, by the last iterate. The paper names values for PACOH and \
-                  PACMAML only, and none for PACMAML at mᵢ = 5."
+                  PACMAML only, and none for PACMAML at mᵢ = 5. Where the smallest or the largest value was chosen, something better may lie \
+                  beyond; the methods have grids of different sizes."
             .to_owned(),
         csv: Some("errors.csv".to_owned()),
     }
@@ -161,7 +181,7 @@ pub(super) fn quality(analysis: &Analysis<'_>) -> StudyTable {
     }
 }
 
-fn readings() -> Vec<(StudyMethod, TargetTemperature, &'static str)> {
+pub(super) fn readings() -> Vec<(StudyMethod, TargetTemperature, &'static str)> {
     let mut list = Vec::new();
     for method in StudyMethod::ALL {
         list.push((method, TargetTemperature::PerExample, method.name()));
@@ -201,18 +221,40 @@ pub(super) fn hyper_prior_gap(analysis: &Analysis<'_>) -> Result<StudyTable> {
         columns: vec![
             Column::number("mᵢ"),
             Column::number("β/mᵢ"),
-            Column::number("lambda"),
+            Column::number("λ"),
             Column::number("gap, hyper-prior form"),
             Column::number("effective draws"),
             Column::number("gap, difference of risks"),
         ],
         rows,
-        caption: "(1/lambda) log E exp(lambda (R(P, T) - R(P, T~))) over priors drawn from the hyper-prior, with its Monte-Carlo standard \
-                  error. Where fewer than ten draws carry the mean, the error cannot be estimated: the true mean over all priors is then \
+        caption: "(1/λ) log E exp(λ (R(P, T) - R(P, T~))) over priors drawn from the hyper-prior, with its Monte-Carlo standard \
+                  error. It grows with λ, so that the value at the smallest, which many draws carry, is below the others. Where fewer than ten draws carry the mean, the error cannot be estimated: the true mean over all priors is then \
                   probably larger, while the noise of 20 tasks for each prior pushes the value upwards. Priors from the hyper-prior are far \
                   worse than learned ones, so this form exceeds the difference of risks."
             .to_owned(),
         csv: Some("gaps.csv".to_owned()),
+    })
+}
+
+/// What it does to PACOH's errors to keep the temperature itself at target tasks, which the paper leaves open, in words.
+pub(super) fn other_temperature(analysis: &Analysis<'_>) -> Option<String> {
+    let at = |&examples: &usize| {
+        let of = |rule| Some(analysis.method(StudyMethod::Pacoh, examples, rule)?.by_set_and_task);
+        let pairs = of(TargetTemperature::Fixed)?.into_iter().zip(of(TargetTemperature::PerExample)?);
+        let differences: Vec<Vec<f64>> = pairs
+            .map(|((_, fixed), (_, own))| fixed.iter().zip(&own).map(|(fixed, own)| fixed - own).collect())
+            .collect();
+        let difference = crossed(&differences).ok()?;
+        let error = difference.standard_error.map_or(String::new(), |error| format!(" ± {}", brief(error)));
+        Some(format!("{}{error} at mᵢ = {examples}", brief(difference.mean?)))
+    };
+    let list: Vec<String> =
+        analysis.plan.examples.iter().filter(|examples| **examples != SUPPORT).filter_map(at).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "The temperature: PACOH with β itself kept at target tasks, in place of β/mᵢ, changes its error by {} (paired, ± standard error).",
+            list.join(", ")
+        )
     })
 }
 
@@ -272,199 +314,4 @@ pub(super) fn ablations(analysis: &Analysis<'_>) -> Option<StudyTable> {
         ),
         csv: Some("ablations.csv".to_owned()),
     })
-}
-
-/// Everything as files.
-///
-/// # Errors
-/// When a table cannot be written, which does not happen in memory.
-pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
-    let claims = serde_json::to_string_pretty(&claims(analysis)).map_err(failed)?;
-    let file = |name, what, content| NumbersFile { name, what, content };
-    Ok(vec![
-        file(
-            "errors.csv",
-            "Errors of every method at every mᵢ, with the chosen settings.",
-            errors_csv(analysis)?,
-        ),
-        file("settings.csv", "Errors of every setting.", settings_csv(analysis)?),
-        file("bounds.csv", "Every term of the bounds.", bounds_csv(analysis)?),
-        file("gaps.csv", "The gap over the hyper-prior.", gaps_csv(analysis)?),
-        file("ablations.csv", "Departures from the paper's protocol.", ablations_csv(analysis)?),
-        file("claims.json", "The paper's claims and their tests.", claims + "\n"),
-    ])
-}
-
-fn columns_of(summary: &Summary) -> [Value; 3] {
-    [json!(summary.mean), json!(summary.standard_error), json!(summary.observations)]
-}
-
-fn errors_csv(analysis: &Analysis<'_>) -> Result<String> {
-    let mut rows = Vec::new();
-    for (method, rule, _) in readings() {
-        for point in analysis.curve(method, rule) {
-            let mut row = vec![
-                json!(point.method.name()),
-                json!(point.rule),
-                json!(point.examples),
-                json!(point.chosen.numbers()),
-                json!(point.chosen.beta_per_example()),
-                json!(point.chosen.alpha_over_beta()),
-            ];
-            let summaries = [
-                point.test,
-                point.validation,
-                point.lowest,
-                point.log_likelihood,
-                point.calibration_error,
-                point.coverage95,
-            ];
-            row.extend(summaries.iter().flat_map(columns_of));
-            row.push(json!(point.failed));
-            row.push(json!(folds_that_agree(&point)));
-            row.push(json!(of_paper(point.method, point.examples).map(|setting| setting.numbers())));
-            rows.push(row);
-        }
-    }
-    let header = [
-        "method",
-        "target_temperature",
-        "examples",
-        "chosen",
-        "beta_per_example",
-        "alpha_over_beta",
-        "test_rmse",
-        "test_rmse_standard_error",
-        "test_models",
-        "validation_rmse",
-        "validation_rmse_standard_error",
-        "validation_models",
-        "lowest_rmse",
-        "lowest_rmse_standard_error",
-        "lowest_models",
-        "log_likelihood",
-        "log_likelihood_standard_error",
-        "log_likelihood_models",
-        "calibration_error",
-        "calibration_error_standard_error",
-        "calibration_error_models",
-        "coverage95",
-        "coverage95_standard_error",
-        "coverage95_models",
-        "failed_models",
-        "folds_that_agree",
-        "chosen_in_paper",
-    ];
-    csv_of(header, rows)
-}
-
-fn settings_csv(analysis: &Analysis<'_>) -> Result<String> {
-    let mut rows = Vec::new();
-    for method in StudyMethod::ALL.into_iter().filter(|method| *method != StudyMethod::PlainGp) {
-        for setting in analysis.plan.settings(method) {
-            for &examples in &analysis.plan.examples {
-                let point = analysis.setting(setting, examples);
-                let mut row = vec![json!(method.name()), json!(setting.numbers()), json!(examples)];
-                row.extend(columns_of(&point.rmse));
-                row.push(json!(point.rmse.failed));
-                rows.push(row);
-            }
-        }
-    }
-    csv_of(["method", "setting", "examples", "rmse", "rmse_standard_error", "models", "failed_models"], rows)
-}
-
-fn bounds_csv(analysis: &Analysis<'_>) -> Result<String> {
-    let mut rows = Vec::new();
-    for method in [StudyMethod::Pacoh, StudyMethod::Pacmaml] {
-        for &beta in &analysis.plan.beta_per_example {
-            for &examples in &analysis.plan.examples {
-                let Some(point) = analysis.bound(method, examples, beta) else { continue };
-                let terms: [(&str, Option<Summary>); 7] = [
-                    ("w", Some(point.w)),
-                    ("xi_kl", Some(point.hyper_prior)),
-                    ("xi_log", Some(point.confidence)),
-                    ("gap", point.gap),
-                    ("gap_fixed_temperature", point.gap_fixed),
-                    ("total", Some(point.total)),
-                    ("true_risk", Some(point.target_risk)),
-                ];
-                for (term, summary) in terms {
-                    let Some(summary) = summary else { continue };
-                    let mut row = vec![
-                        json!(method.name()),
-                        json!(examples),
-                        json!(beta),
-                        json!(point.setting.alpha_over_beta()),
-                        json!(term),
-                    ];
-                    row.extend(columns_of(&summary));
-                    rows.push(row);
-                }
-            }
-        }
-    }
-    let header = [
-        "method",
-        "examples",
-        "beta_per_example",
-        "alpha_over_beta",
-        "term",
-        "value",
-        "standard_error",
-        "models",
-    ];
-    csv_of(header, rows)
-}
-
-fn gaps_csv(analysis: &Analysis<'_>) -> Result<String> {
-    let mut rows = Vec::new();
-    for &examples in &analysis.plan.examples {
-        for &beta in &analysis.plan.beta_per_example {
-            for lambda in lambdas(examples, beta) {
-                let Some(point) = analysis.hyper_prior(examples, beta, lambda)? else { continue };
-                rows.push(vec![
-                    json!(examples),
-                    json!(beta),
-                    json!(lambda),
-                    json!(point.gap),
-                    json!((point.effective_draws >= FEWEST_DRAWS).then_some(point.standard_error)),
-                    json!(point.effective_draws),
-                    json!(point.draws),
-                ]);
-            }
-        }
-    }
-    let header =
-        ["examples", "beta_per_example", "lambda", "gap", "standard_error", "effective_draws", "draws"];
-    csv_of(header, rows)
-}
-
-fn ablations_csv(analysis: &Analysis<'_>) -> Result<String> {
-    let rows = analysis.ablations().into_iter().map(|point| {
-        let mut row = vec![
-            json!(point.setting.method().name()),
-            json!(point.setting.numbers()),
-            json!(point.variant),
-            json!(point.examples),
-        ];
-        row.extend([point.paper, point.rmse, point.difference].iter().flat_map(columns_of));
-        row
-    });
-    let header = [
-        "method",
-        "setting",
-        "variant",
-        "examples",
-        "paper_rmse",
-        "paper_rmse_standard_error",
-        "paper_models",
-        "rmse",
-        "rmse_standard_error",
-        "models",
-        "difference",
-        "difference_standard_error",
-        "pairs",
-    ];
-    csv_of(header, rows)
 }

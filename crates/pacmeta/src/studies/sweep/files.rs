@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::analysis::Analysis;
+use crate::config::DataSource;
 use crate::error::Result;
 use crate::studies::numbers::{NumbersFile, csv_of, failed};
 use crate::studies::summary::Summary;
@@ -19,7 +20,11 @@ pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
         file("conclusions.json", "The same and the choice, for programs.", text),
     ];
     if let Some(chosen) = &analysis.chosen {
-        let config = &analysis.plan.settings[chosen.setting].config;
+        let mut config = analysis.plan.settings[chosen.setting].config.clone();
+        // The file is read from other folders than that of the sweep.
+        if let (DataSource::Table(table), Some(path)) = (&mut config.data.source, &analysis.plan.data.path) {
+            table.path.clone_from(path);
+        }
         files.push(file("tasks.csv", "Held-out scores of every scored task.", tasks_csv(analysis)?));
         files.push(file("chosen.toml", "The chosen setting as a configuration to train.", config.to_toml()));
     }

@@ -87,7 +87,7 @@ fn facts(analysis: &Analysis<'_>, history: &[Session]) -> Vec<(String, String)> 
         "Pieces recorded",
         format!("{} of {}, {} failed", analysis.done, analysis.total, analysis.failures.len()),
     )];
-    facts.extend(time_by_the_clock(history));
+    facts.extend(time_by_the_clock(history, Some(analysis.done + analysis.failures.len())));
     facts.push(fact("Sum over models", format!("{:.1} s", analysis.seconds)));
     facts.push(fact("Version", env!("CARGO_PKG_VERSION").to_owned()));
     facts
@@ -185,8 +185,8 @@ pub fn train_command(plan: &Plan, setting: &Setting) -> Option<String> {
 
 fn going_on(plan: &Plan, setting: &Setting) -> StudySection {
     let section = StudySection::new("use", "How to use it").paragraph(
-        "chosen.toml, beside this page, is the chosen setting as a whole configuration. Train it with pacmeta train from the folder in \
-         which the sweep was run: a relative path to a table starts there. For a table, add --set data.held_out=0 to learn from all tasks, \
+        "chosen.toml, beside this page, is the chosen setting as a whole configuration. Train it with pacmeta train. \
+         For a table, add --set data.held_out=0 to learn from all tasks, \
          once nothing is left to be scored.",
     );
     match train_command(plan, setting) {

@@ -1,7 +1,7 @@
 //! From a file with a grid to the settings that differ, and the pieces to be computed.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pacmeta_tensor::Key;
@@ -66,6 +66,9 @@ pub struct Setting {
 pub struct DataDescription {
     /// The checksum of all tasks.
     pub checksum: String,
+    /// Where the table lies, seen from anywhere; none for drawn tasks.
+    #[serde(default)]
+    pub path: Option<PathBuf>,
     /// How many tasks are learned from.
     pub observed: usize,
     /// The names of the scored tasks.
@@ -212,6 +215,10 @@ pub fn prepare(file: &SweepFile, origin: &str, overrides: &[(String, String)]) -
         metric: file.sweep.metric,
         data: DataDescription {
             checksum: format!("{:08x}", tasks.data_checksum()),
+            path: match &tasks.config().data.source {
+                DataSource::Table(table) => Some(table.path.clone()),
+                DataSource::Synthetic(_) => None,
+            },
             observed: tasks.observed().len(),
             scored: tasks.scored().iter().map(|task| task.name().to_owned()).collect(),
             left_out: tasks.left_out().to_vec(),
