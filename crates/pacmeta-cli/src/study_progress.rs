@@ -24,7 +24,7 @@ pub(crate) struct StudyProgress {
     start: Instant,
     /// When the last line appeared, and how many failures were told.
     told: Mutex<(Instant, usize)>,
-    models: AtomicUsize,
+    pieces: AtomicUsize,
     _in_loop: InLoop,
 }
 
@@ -44,14 +44,14 @@ impl StudyProgress {
             bar,
             start: Instant::now(),
             told: Mutex::new((Instant::now(), 0)),
-            models: AtomicUsize::new(0),
+            pieces: AtomicUsize::new(0),
             _in_loop: InLoop::enter(),
         }
     }
 
-    /// Models that were finished while this was watching.
-    pub(crate) fn finished_models(&self) -> usize {
-        self.models.load(Ordering::SeqCst)
+    /// Pieces (models, the plain Gaussian process, draws) that were finished while this was watching.
+    pub(crate) fn finished_pieces(&self) -> usize {
+        self.pieces.load(Ordering::SeqCst)
     }
 
     fn state(&self, progress: &Progress) -> String {
@@ -63,7 +63,7 @@ impl StudyProgress {
 fn state_after(seconds: f64, progress: &Progress) -> String {
     let fraction = progress.fraction();
     let rate = progress.done as f64 / seconds.max(1e-9);
-    // The first few models say little about the rest.
+    // The first few pieces say little about the rest.
     let left = if fraction > 0.01 || progress.done >= 10 {
         let left = Duration::from_secs_f64(seconds * (1.0 - fraction) / fraction.max(1e-9));
         format!("{} left", HumanDuration(left))
@@ -75,7 +75,7 @@ fn state_after(seconds: f64, progress: &Progress) -> String {
         failed => format!(", {failed} failed"),
     };
     let done = progress.earlier + progress.done;
-    format!("{done}/{} models{failed}, {rate:.1} models/s, {left}", progress.total)
+    format!("{done}/{} pieces{failed}, {rate:.1} pieces/s, {left}", progress.total)
 }
 
 impl StudyObserver for StudyProgress {
@@ -83,10 +83,10 @@ impl StudyObserver for StudyProgress {
         if self.verbosity == Verbosity::Normal {
             let missing = progress.total - progress.earlier;
             remark(&match (progress.earlier, missing) {
-                (_, 0) => format!("all {} models are recorded", progress.total),
-                (0, _) => format!("{missing} models to train"),
+                (_, 0) => format!("all {} pieces are recorded", progress.total),
+                (0, _) => format!("{missing} pieces to compute"),
                 (earlier, _) => {
-                    format!("{earlier} of {} models are recorded, {missing} to train", progress.total)
+                    format!("{earlier} of {} pieces are recorded, {missing} to compute", progress.total)
                 }
             });
         }
@@ -94,7 +94,7 @@ impl StudyObserver for StudyProgress {
     }
 
     fn finished(&self, label: &str, failure: Option<&str>, progress: &Progress) {
-        self.models.store(progress.done, Ordering::SeqCst);
+        self.pieces.store(progress.done, Ordering::SeqCst);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = failure {
             told.1 += 1;
@@ -130,11 +130,11 @@ mod tests {
     fn the_line_says_what_is_done_the_rate_and_the_time_left() {
         let progress =
             Progress { total: 200, earlier: 100, done: 40, failed: 0, cost_done: 25.0, cost_total: 100.0 };
-        // A quarter of the effort in a minute leaves three; models of earlier calls are not part of the rate.
-        assert_eq!(state_after(60.0, &progress), "140/200 models, 0.7 models/s, 3 minutes left");
+        // A quarter of the effort in a minute leaves three; pieces of earlier calls are not part of the rate.
+        assert_eq!(state_after(60.0, &progress), "140/200 pieces, 0.7 pieces/s, 3 minutes left");
         let failed = Progress { failed: 3, ..progress };
-        assert_eq!(state_after(60.0, &failed), "140/200 models, 3 failed, 0.7 models/s, 3 minutes left");
+        assert_eq!(state_after(60.0, &failed), "140/200 pieces, 3 failed, 0.7 pieces/s, 3 minutes left");
         let begun = Progress { done: 1, cost_done: 0.1, ..progress };
-        assert_eq!(state_after(2.0, &begun), "101/200 models, 0.5 models/s, time left not yet known");
+        assert_eq!(state_after(2.0, &begun), "101/200 pieces, 0.5 pieces/s, time left not yet known");
     }
 }

@@ -110,11 +110,11 @@ pub enum Error {
     #[error("interrupted while tasks were scored; the same command continues from there")]
     ScoringInterrupted,
     /// The user interrupted a study; every finished model is recorded.
-    #[error("interrupted: {done} of {total} models are recorded; the same command continues from there")]
+    #[error("interrupted: {done} of {total} pieces are recorded; the same command continues from there")]
     StudyInterrupted {
-        /// Recorded models.
+        /// Recorded pieces.
         done: usize,
-        /// All models.
+        /// All pieces.
         total: usize,
     },
     /// The user interrupted the search for temperatures; finished trials were written first.

@@ -7,8 +7,9 @@ use pacmeta::learners::TargetTemperature;
 use pacmeta::report::{figure_svg, study_page};
 use pacmeta::studies::claims::{Claim, Verdict};
 use pacmeta::studies::sinusoid::{
-    Analysis, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
+    Analysis, MethodPoint, Plan, Preset, SinusoidSpec, StudyMethod, claims, main_chart, numbers, report,
 };
+use pacmeta::studies::summary::Summary;
 use pacmeta::studies::sweep::SweepSpec;
 use pacmeta::studies::{Records, Spec, StoredPlan};
 use pacmeta::studies::{leopard as leopard_study, mini_imagenet as image_study};
@@ -155,25 +156,28 @@ fn conclusions(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> Value 
 fn in_words(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> String {
     let (done, failed, total) = analysis.counts();
     let mut text = format!("{done} of {total} pieces recorded, {failed} failed\n\n");
-    text.push_str(&bold("RMSE on held-out target tasks: mean over models ± standard error over meta-training sets (plain GP: over tasks)"));
-    text.push('\n');
-    let sizes = &analysis.plan.examples;
-    let header =
-        std::iter::once(String::new()).chain(sizes.iter().map(|examples| format!("mᵢ = {examples}")));
-    let mut table = Table::new(header);
-    for method in StudyMethod::ALL {
-        let cells = sizes.iter().map(|examples| {
-            let point = analysis.method(method, *examples, TargetTemperature::PerExample);
-            match point.map(|point| (point.test.mean, point.test.standard_error)) {
-                Some((Some(mean), Some(error))) => format!("{mean:.3} ± {error:.3}"),
-                Some((Some(mean), None)) => format!("{mean:.3}"),
-                _ => "-".to_owned(),
-            }
-        });
-        table.row(std::iter::once(method.name().to_owned()).chain(cells));
-    }
-    text.push_str(&table.render());
-    text.push_str(&format!("\n{}\n", bold("The paper's claims on these numbers")));
+    let mut part = |heading: &str, table: Table| {
+        text.push_str(&format!("{}\n{}\n", bold(heading), table.render()));
+    };
+    part(
+        "RMSE on held-out target tasks: mean over models ± standard error over meta-training sets (plain GP: over tasks)",
+        by_size(analysis, &StudyMethod::ALL, |point| point.test),
+    );
+    let predictive = [StudyMethod::Pacmaml, StudyMethod::Pacoh, StudyMethod::PlainGp];
+    part(
+        "Log-likelihood of an observation, in the same way",
+        by_size(analysis, &predictive, |point| point.log_likelihood),
+    );
+    part(
+        "Calibration error (0 is perfect), in the same way",
+        by_size(analysis, &predictive, |point| point.calibration_error),
+    );
+    let beta = analysis.plan.beta_per_example.iter().copied().fold(f64::NAN, f64::max);
+    part(
+        &format!("Terms of the bounds at β/mᵢ = {beta}, without Psi terms: totals to compare, not bounds"),
+        terms(analysis, beta),
+    );
+    text.push_str(&format!("{}\n", bold("The paper's claims on these numbers")));
     for claim in claims {
         let verdict = match claim.verdict {
             Verdict::Supported => "supported",
@@ -184,4 +188,44 @@ fn in_words(analysis: &Analysis<'_>, claims: &[Claim], page: &Path) -> String {
     }
     text.push_str(&format!("\nreport   {}\n", page.display()));
     text
+}
+
+/// A number of methods at every m_i.
+fn by_size(analysis: &Analysis<'_>, methods: &[StudyMethod], number: fn(&MethodPoint) -> Summary) -> Table {
+    let sizes = &analysis.plan.examples;
+    let header =
+        std::iter::once(String::new()).chain(sizes.iter().map(|examples| format!("mᵢ = {examples}")));
+    let mut table = Table::new(header);
+    for &method in methods {
+        let cells = sizes.iter().map(|examples| {
+            let point = analysis.method(method, *examples, TargetTemperature::PerExample);
+            point.map_or_else(|| "-".to_owned(), |point| estimate(&number(&point), 3))
+        });
+        table.row(std::iter::once(method.name().to_owned()).chain(cells));
+    }
+    table
+}
+
+/// Every term of both bounds at every m_i.
+fn terms(analysis: &Analysis<'_>, beta: f64) -> Table {
+    let header = ["", "mᵢ", "W", "ξ KL", "ξ log(2/δ)", "gap", "total"].map(str::to_owned);
+    let mut table = Table::new(header);
+    for method in [StudyMethod::Pacmaml, StudyMethod::Pacoh] {
+        for &examples in &analysis.plan.examples {
+            let Some(point) = analysis.bound(method, examples, beta) else { continue };
+            let gap = point.gap.as_ref().map_or_else(|| "none".to_owned(), |gap| estimate(gap, 4));
+            let parts = [&point.w, &point.hyper_prior, &point.confidence].map(|term| estimate(term, 4));
+            let names = [method.name().to_owned(), examples.to_string()];
+            table.row(names.into_iter().chain(parts).chain([gap, estimate(&point.total, 4)]));
+        }
+    }
+    table
+}
+
+fn estimate(summary: &Summary, decimals: usize) -> String {
+    match (summary.mean, summary.standard_error) {
+        (Some(mean), Some(error)) => format!("{mean:.decimals$} ± {error:.decimals$}"),
+        (Some(mean), None) => format!("{mean:.decimals$}"),
+        _ => "-".to_owned(),
+    }
 }

@@ -50,12 +50,15 @@ pub(super) fn run_in<S: Spec>(
     let folder = open_study(out, S::STUDY, plan)?;
     let mut records = Records::read(out)?;
     if records.torn() {
-        warn(&format!("{}: the last line of the record is torn; that model is trained again", out.display()));
+        warn(&format!(
+            "{}: the last line of the record is torn; that piece is computed again",
+            out.display()
+        ));
     }
     let start = Instant::now();
     let progress = StudyProgress::new(manner.verbosity);
     let outcome = runner::run(specs, &mut records, manner.failures, &progress);
-    let models = progress.finished_models();
+    let models = progress.finished_pieces();
     drop(progress);
     let seconds = start.elapsed().as_secs_f64();
     let remembered = folder.remember(Session { models, seconds, threads: rayon::current_num_threads() });

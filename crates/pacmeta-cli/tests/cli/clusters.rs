@@ -85,7 +85,7 @@ fn a_plan_run_by_index_and_collected_equals_a_local_sweep() {
     assert_eq!(place.json(&["report", "collected", "--json"])["chosen"], local["chosen"]);
     // A local sweep goes on where the jobs were.
     let ran = place.run(&["sweep", "grid.toml", "--out", "collected"]);
-    assert!(ran.stderr.contains("all 5 models are recorded"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("all 5 pieces are recorded"), "{}", ran.stderr);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn a_grid_is_trained_once_reported_and_grown() {
     }
     let page = place.read("out/report.html");
     let again = place.run(&["sweep", "grid.toml", "--out", "out"]);
-    assert!(again.stderr.contains("all 5 models are recorded"), "{}", again.stderr);
+    assert!(again.stderr.contains("all 5 pieces are recorded"), "{}", again.stderr);
     assert_eq!(again.stdout, ran.stdout);
     assert_eq!((recorded(&place), place.read("out/report.html") == page), (5, true));
     // From the folder alone.
