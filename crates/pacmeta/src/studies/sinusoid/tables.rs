@@ -245,8 +245,8 @@ pub(super) fn other_temperature(analysis: &Analysis<'_>) -> Option<String> {
             .map(|((_, fixed), (_, own))| fixed.iter().zip(&own).map(|(fixed, own)| fixed - own).collect())
             .collect();
         let difference = crossed(&differences).ok()?;
-        let error = difference.standard_error.map_or(String::new(), |error| format!(" ± {}", brief(error)));
-        Some(format!("{}{error} at mᵢ = {examples}", brief(difference.mean?)))
+        let error = difference.standard_error.map_or(String::new(), |error| format!(" ± {error:.3}"));
+        Some(format!("{:+.3}{error} at mᵢ = {examples}", difference.mean?))
     };
     let list: Vec<String> =
         analysis.plan.examples.iter().filter(|examples| **examples != SUPPORT).filter_map(at).collect();
