@@ -258,10 +258,13 @@ pub fn located(error: Error, path: &Path, overrides: &[(String, String)]) -> Err
     }
 }
 
-/// An error about a key with its file and line, unless the key was set from outside.
+/// An error about a key with its file and line, unless the key, or one in the section of this name, was set from outside.
 fn placed(error: Error, origin: &str, text: &str, overrides: &[(String, String)]) -> Error {
+    let sets = |set: &str, key: &str| {
+        set.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
     match error {
-        Error::Config { key, message } if !overrides.iter().any(|(set, _)| *set == key) => {
+        Error::Config { key, message } if !overrides.iter().any(|(set, _)| sets(set, &key)) => {
             let place = match source::line_of(text, &key) {
                 Some(line) => format!("line {line}, key `{key}`"),
                 None => format!("key `{key}`"),

@@ -157,6 +157,10 @@ fn mistakes_in_a_configuration_come_with_file_and_line() {
     let set = ["train", "fine.toml", "--set", "training.rate=-1"];
     let ran = place.refused(&set, &["`training.rate`"]);
     assert!(!ran.stderr.contains("fine.toml"), "the file is not to blame: {}", ran.stderr);
+    let ran = place.refused(&["train", "fine.toml", "--set", "metod.beta=3"], &["`metod`", "`method`?"]);
+    assert!(!ran.stderr.contains("fine.toml"), "the file is not to blame: {}", ran.stderr);
+    place.write("half.toml", "[metod]\nname = \"pacoh\"\n");
+    place.refused(&["train", "half.toml", "--set", "method.beta=3"], &["half.toml, line 1, key `metod`"]);
 }
 
 #[test]
