@@ -25,6 +25,9 @@ use crate::task::Task;
 /// Tasks whose networks are evaluated together. Fixed, so that sums do not depend on the number of threads.
 const CHUNK: usize = 16;
 
+/// The tensor of the prior that no objective of the data depends on.
+const FEATURE_BIAS: &str = "features.output.bias";
+
 /// What the total leaves out of Theorem 2 (PACOH) or Theorem 4 (PACMAML).
 const LEFT_OUT: &str = "an objective, not a bound: the infinite constant of the Dirac hyper-posterior, the confidence \
                         term xi log(2/delta), the cumulant terms psi1 and psi2, and any environment gap are left out \
@@ -261,6 +264,11 @@ pub fn objective_of(
         for chunk in &chunks {
             let weight = chunk.tasks.len() as f64 / tasks.len() as f64;
             sum.iter_mut().zip(&chunk.gradient).for_each(|(sum, value)| *sum += weight * value);
+        }
+        // Kernels depend on differences of features only, in which this bias cancels: the data say nothing of it. The sum
+        // over pairs of examples leaves roundings instead, which at high temperatures outweigh the hyper-prior's pull.
+        for place in parameters.layout().range(FEATURE_BIAS).into_iter().flatten() {
+            sum[place] = pull * parameters.values()[place];
         }
     }
     Ok(ObjectiveReport {

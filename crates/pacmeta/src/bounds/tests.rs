@@ -73,6 +73,27 @@ fn the_gradient_is_that_of_the_total() {
 }
 
 #[test]
+fn the_bias_of_the_features_is_pulled_by_the_hyper_prior_alone() {
+    let (paper, tasks) = world();
+    let PriorSpec::GaussianProcess(shape) = spec() else { unreachable!() };
+    let shape = PriorSpec::GaussianProcess(GaussianProcessSpec { kernel: Kernel::Learned, ..shape });
+    let learned = Model::new(shape.clone(), shape.initialise(Key::new(2)).unwrap())
+        .with_standardisation(paper.standardisation().unwrap().clone());
+    for (model, beta) in [(&paper, 60.0), (&paper, 1e7), (&learned, 60.0), (&learned, 1e7)] {
+        for kind in [ObjectiveKind::Pacoh { beta }, ObjectiveKind::Pacmaml { alpha: beta / 2.0, beta }] {
+            let mut gradient = Parameters::zeros(model.parameters().layout().clone());
+            let report = objective(model, &tasks, &ObjectiveRequest::new(kind), Some(&mut gradient)).unwrap();
+            let theta = model.parameters().tensor("features.output.bias").unwrap();
+            let expected: Vec<f64> = theta.iter().map(|theta| report.xi / 3.0 * theta).collect();
+            assert_eq!(gradient.tensor("features.output.bias").unwrap(), expected);
+            // Its neighbour does depend on the data.
+            let weight = model.parameters().tensor("features.output.weight").unwrap()[0];
+            assert_ne!(gradient.tensor("features.output.weight").unwrap()[0], report.xi / 3.0 * weight);
+        }
+    }
+}
+
+#[test]
 fn the_report_adds_up_and_has_the_documented_keys() {
     let (model, tasks) = world();
     let request = ObjectiveRequest {
