@@ -15,7 +15,7 @@ use pacmeta_tensor::Key;
 use super::bound::temperature;
 use super::bound_table::{assumed, bound_table};
 use crate::arguments::{Bound, ObjectiveName, PsiSource, TheoremName};
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, warn};
 
 pub(super) fn run(arguments: &Bound, name: TheoremName, model: &Model, tasks: &[Task]) -> Result<()> {
     check_objective(arguments, name)?;
@@ -64,6 +64,7 @@ pub(super) fn run(arguments: &Bound, name: TheoremName, model: &Model, tasks: &[
             bound_with_simulated_psi(model, tasks, &request, &simulated)?
         }
     };
+    report.warnings.iter().for_each(|warning| warn(warning));
     if arguments.json { print_json(&report) } else { print(&as_text(&report)) }
 }
 

@@ -292,6 +292,35 @@ fn an_assumption_that_cannot_hold_is_refused() {
 }
 
 #[test]
+fn a_second_moment_below_the_squared_mean_loss_is_warned_of() {
+    let place = Place::new();
+    let prior = golden("gp_prior.safetensors");
+    place.write(
+        "tasks.json",
+        r#"{"tasks": [{"name": "far", "x": [0, 1, 2], "y": [5, 6, 5]}, {"name": "near", "x": [1, 2], "y": [0, 0]}]}"#,
+    );
+    let bound = |extra: &[&'static str]| {
+        let common = ["bound", &prior, "--tasks", "tasks.json", "--beta", "1", "--theorem", "2", "--json"];
+        let ran =
+            place.run(&[&common[..], &["--hyper-posterior-std", "0.05", "--draws", "4"], extra].concat());
+        assert_eq!(ran.code, Some(0), "it cannot be refuted: {}", ran.stderr);
+        (serde_json::from_str::<Value>(&ran.stdout).unwrap()["warnings"].clone(), ran.stderr)
+    };
+    let (warnings, stderr) = bound(&["--assume", "non-negative:1e-9"]);
+    assert_eq!(warnings.as_array().unwrap().len(), 1);
+    for words in ["at most 0.000000001", "the mean loss on task `far`", "2 of 2 tasks"] {
+        assert!(warnings[0].as_str().unwrap().contains(words), "no `{words}` in: {warnings}");
+        assert!(stderr.starts_with("warning: ") && stderr.contains(words), "no `{words}` in: {stderr}");
+    }
+    let (warnings, _) = bound(&["--assume", "non-negative:1e6", "--assume-tasks", "non-negative:1e-9"]);
+    assert!(warnings[0].as_str().unwrap().contains("about tasks"), "{warnings}");
+    for fine in ["non-negative:1e6", "sub-gaussian:1e-9"] {
+        let (warnings, stderr) = bound(&["--assume", fine]);
+        assert_eq!((warnings, stderr.as_str()), (Value::Array(Vec::new()), ""));
+    }
+}
+
+#[test]
 fn refusals_name_the_file_of_the_task_or_of_the_prior() {
     let place = Place::new();
     let prior = golden("gp_prior.safetensors");

@@ -273,6 +273,8 @@ pub struct TheoremReport {
     pub psi_effective_draws: Option<f64>,
     /// What the number rests on, in words.
     pub assumed: Vec<String>,
+    /// Where what was measured speaks against an assumption, in words. Not a proof, so the number is given all the same.
+    pub warnings: Vec<String>,
     /// The bound itself.
     #[serde(skip)]
     pub bound: Bound,
@@ -357,6 +359,7 @@ fn bound_with(
             theorem_4(&settings, &subsampled, hyper_kl)?
         }
     };
+    let warnings = doubts(request, &tasks, &terms);
     let per_task = tasks
         .iter()
         .zip(&terms)
@@ -369,7 +372,7 @@ fn bound_with(
             kl: terms.kl.into(),
         })
         .collect();
-    Ok(report(model, request, simulated, bound, hyper_kl, per_task))
+    Ok(TheoremReport { warnings, ..report(model, request, simulated, bound, hyper_kl, per_task) })
 }
 
 /// Risk and divergence of every task, averaged over draws of theta.
@@ -428,6 +431,40 @@ fn refuse_contradiction(assumption: Assumption, tasks: &[Task], terms: &[TaskTer
     }
 }
 
+/// Second moments that the data speak against: E[l^2] >= (E l)^2, so a mean loss beyond the root of the stated moment is hard to
+/// reconcile with it. A mean of a few losses may lie there by chance, so that this refutes nothing. Variance factors have no
+/// such check: they say nothing of a mean.
+fn doubts(request: &TheoremRequest, tasks: &[Task], terms: &[TaskTerms]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let risks = || terms.iter().map(|terms| terms.empirical_risk.value);
+    let worst = tasks.iter().zip(risks()).max_by(|a, b| a.1.total_cmp(&b.1));
+    if let (Assumption::NonNegative { second_moment }, Some((task, risk))) =
+        (request.example_assumption, worst)
+        && risk * risk > second_moment
+    {
+        let above = risks().filter(|risk| risk * risk > second_moment).count();
+        warnings.push(format!(
+            "the assumption says that the second moment of the loss is at most {second_moment}, but the mean loss on task `{}` is \
+             {risk:.3e}, whose square is {:.3e}, and a second moment is never below the square of the mean; so it is for {above} of \
+             {} tasks. Unless that is chance, the assumption is wrong and the number bounds nothing; assume more",
+            task.name(),
+            risk * risk,
+            tasks.len()
+        ));
+    }
+    let mean_square = risks().map(|risk| risk * risk).sum::<f64>() / tasks.len() as f64;
+    if let Some(Assumption::NonNegative { second_moment }) = request.task_assumption
+        && mean_square > second_moment
+    {
+        warnings.push(format!(
+            "the assumption about tasks says that the second moment of their risks is at most {second_moment}, but the mean square \
+             of the measured risks is {mean_square:.3e}. Unless that is chance, the assumption is wrong and the number bounds \
+             nothing; assume more"
+        ));
+    }
+    warnings
+}
+
 fn report(
     model: &Model,
     request: &TheoremRequest,
@@ -467,6 +504,7 @@ fn report(
         gap_effective_draws: request.statement.gap_effective_draws(),
         psi_effective_draws: simulated.and_then(SimulatedPsi::effective_draws),
         assumed: super::assumed::in_words(model, request, simulated),
+        warnings: Vec::new(),
         bound,
     }
 }

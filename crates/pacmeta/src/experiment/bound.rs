@@ -154,6 +154,7 @@ impl Experiment {
                 config.bound.delta
             ));
         }
+        remarks.extend(report.warnings.iter().map(|warning| format!("Warning: {warning}.")));
         remarks.extend(self.size_remark(&tasks, temperatures));
         if config.method.subset.as_ref().is_some_and(|subset| subset.split == SubsetRule::Disjoint) {
             let remark = "Training judged posteriors outside S'; the bound has the risk on all of S, as Theorem 4 has it.";
