@@ -9,7 +9,7 @@ use pacmeta::environments::table::{
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 
-use super::inputs::{check_output, read_adaptable_model, task_column_of};
+use super::inputs::{check_output, in_files, read_adaptable_model, task_column_of};
 use super::{adapt_images, adapt_text};
 use crate::arguments::{Adapt, OutputFormat};
 use crate::output::print_bytes;
@@ -40,7 +40,8 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
     let support = parse_support_of(&origin, &bytes, &columns.features, &columns.target, &choice)?;
     let (origin, bytes) = read_bytes(&query_path)?;
     let queries = parse_queries(&origin, &bytes, &columns.features)?;
-    let predictive = model.adapt(&support)?.predict(queries.inputs())?;
+    let named = |error| in_files(error, &arguments.run, &arguments.support);
+    let predictive = model.adapt(&support).map_err(named)?.predict(queries.inputs())?;
     let predictions: Vec<Prediction> = predictive
         .mean
         .iter()

@@ -62,10 +62,11 @@ pub(super) fn in_files(error: Error, run: &Path, tasks: &Path) -> Error {
             problem.place.iter().fold(problem.origin.clone(), |task, place| format!("{task}, {place}"));
         return Error::input_at(tasks.display(), place, problem.message);
     }
-    if problem.origin == "the prior" {
-        return Error::input(run.display(), format!("the prior {}", problem.message));
+    match problem.origin.as_str() {
+        "the prior" => Error::input(run.display(), format!("the prior {}", problem.message)),
+        "the checkpoint" => Error::input(run.display(), problem.message),
+        _ => Error::Input(problem),
     }
-    Error::Input(problem)
 }
 
 /// Reads tasks with the columns of a model. Tasks of one example are let through.
