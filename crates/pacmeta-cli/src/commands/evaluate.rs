@@ -64,8 +64,8 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
     };
     let named = |error| in_files(error, &arguments.run, &arguments.tasks);
     let scores = evaluate(&model, &tasks).map_err(named)?;
-    let plain = floor_scores(Floor::PlainGp, &model, &tasks)?;
-    let mean = floor_scores(Floor::PriorMean, &model, &tasks)?;
+    let plain = floor_scores(Floor::PlainGp, &model, &tasks).map_err(named)?;
+    let mean = floor_scores(Floor::PriorMean, &model, &tasks).map_err(named)?;
     if arguments.json {
         let mut value = json!(scores);
         if let Value::Object(map) = &mut value {

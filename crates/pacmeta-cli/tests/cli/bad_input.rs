@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::helper::{Place, SMALL, golden};
+use crate::helper::{Place, Ran, SMALL, golden};
 
 #[test]
 fn configurations() {
@@ -317,4 +317,35 @@ fn whole_numbers_below_0_are_told_what_was_expected() {
     place.refused(&[&bound[..], &["--seed", "-1"]].concat(), &["--seed", "expected a whole number"]);
     let evaluate = ["evaluate", &prior, "--tasks", &tasks];
     place.refused(&[&evaluate[..], &["--support", "-1"]].concat(), &["--support", "-1 is not in 1"]);
+}
+
+/// Within a gigabyte: the networks' activations at a million examples would take more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_task_that_no_memory_holds_is_an_error_before_anything_runs() {
+    let place = Place::new();
+    let rows: String = (0..1_000_000).map(|row| format!("t,{},{}\n", row % 97, row % 89)).collect();
+    place.write("huge.csv", format!("task,x,y\n{rows}"));
+    let prior = golden("gp_prior.safetensors");
+    for command in [
+        "evaluate \"$1\" --tasks huge.csv --support 3 --temperature 5",
+        "bound \"$1\" --tasks huge.csv --objective pacoh --beta 5",
+        "adapt \"$1\" --support huge.csv --query huge.csv --temperature 5",
+    ] {
+        let script = format!("ulimit -v 1000000; exec \"$0\" --threads 2 {command}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_pacmeta"), &prior])
+            .current_dir(place.path(""))
+            .output()
+            .unwrap();
+        let ran = Ran::from(output);
+        assert_eq!(ran.code, Some(2), "{command}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stderr.contains("huge.csv, task `") && ran.stderr.contains("examples are too many"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let tasks = ["bound", &prior, "--tasks", "/dev/zero", "--objective", "pacoh", "--beta", "5"];
+    place.refused(&tasks, &["/dev/zero: is a device"]);
 }

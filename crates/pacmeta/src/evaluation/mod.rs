@@ -88,7 +88,9 @@ pub trait Predictor: Sync {
 impl Predictor for Model {
     fn predict(&self, support: &Task, query: &Task) -> Result<(Predictive, f64)> {
         let adapted: Adapted = self.adapt(support)?;
-        Ok((adapted.predict(query.inputs())?, adapted.joint_log_density(query)?))
+        // First, since it refuses a query that is too large.
+        let log_density = adapted.joint_log_density(query)?;
+        Ok((adapted.predict(query.inputs())?, log_density))
     }
 }
 

@@ -2,13 +2,17 @@
 
 use pacmeta_tensor::Parameters;
 
-use super::gibbs_gp::{Context, Covariance, GpPosterior, Points};
+use super::gibbs_gp::{Context, Covariance, GpPosterior, Points, check_size, check_together};
 use super::squared_loss::SquaredLoss;
 use super::{Learner, TargetTemperature};
 use crate::error::{Error, Result};
 use crate::priors::{GaussianProcess, PriorSpec};
 use crate::standardisation::Standardisation;
 use crate::task::Task;
+
+/// Queries that are predicted together, so that memory does not grow with their number; a multiple of the sixty that networks
+/// take at a time, which leaves every bit as it is.
+const PIECE: usize = 6000;
 
 /// Predictive means and standard deviations of y, in original units.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +45,10 @@ impl Adapted {
         support: &Task,
         standardisation: Option<Standardisation>,
     ) -> Result<Self> {
+        check_together(support.name(), support.len())?;
         let posterior = match (spec, learner) {
             (PriorSpec::GaussianProcess(spec), Learner::Gibbs { .. } | Learner::LearnedNoise) => {
+                check_size(support.name(), support.len())?;
                 let mut prior = GaussianProcess::with_parameters(spec, parameters);
                 let (noise_variance, temperature) = gp_noise(&prior, learner, support.len())?;
                 prior.forward(support.inputs());
@@ -82,26 +88,25 @@ impl Adapted {
     /// When the number of inputs is not a multiple of the dimension.
     pub fn predict(&self, inputs: &[f64]) -> Result<Predictive> {
         let inputs = self.standardised(inputs)?;
-        if inputs.is_empty() {
-            return Ok(Predictive { mean: Vec::new(), std: Vec::new() });
+        let mut predictive = Predictive { mean: Vec::new(), std: Vec::new() };
+        for piece in inputs.chunks(PIECE * self.dimension) {
+            let (mean, variance) = match &self.posterior {
+                Posterior::GaussianProcess { prior, posterior } => {
+                    let points = self.points(prior, piece, None);
+                    let (mean, mut variance) = posterior.marginals(&points);
+                    variance.iter_mut().for_each(|value| *value += posterior.noise_variance());
+                    (mean, variance)
+                }
+                Posterior::Network { loss, parameters, noise_variance } => {
+                    let mean = loss.clone().predict(parameters, piece);
+                    let variance = vec![*noise_variance; mean.len()];
+                    (mean, variance)
+                }
+            };
+            predictive.mean.extend(mean.into_iter().map(|value| self.restore_mean(value)));
+            predictive.std.extend(variance.into_iter().map(|value| self.restore_std(value.sqrt())));
         }
-        let (mean, variance) = match &self.posterior {
-            Posterior::GaussianProcess { prior, posterior } => {
-                let points = self.points(prior, &inputs, None);
-                let (mean, mut variance) = posterior.marginals(&points);
-                variance.iter_mut().for_each(|value| *value += posterior.noise_variance());
-                (mean, variance)
-            }
-            Posterior::Network { loss, parameters, noise_variance } => {
-                let mean = loss.clone().predict(parameters, &inputs);
-                let variance = vec![*noise_variance; mean.len()];
-                (mean, variance)
-            }
-        };
-        Ok(Predictive {
-            mean: mean.into_iter().map(|value| self.restore_mean(value)).collect(),
-            std: variance.into_iter().map(|value| self.restore_std(value.sqrt())).collect(),
-        })
+        Ok(predictive)
     }
 
     /// The joint predictive log-density of the query's targets, in original units.
@@ -113,11 +118,14 @@ impl Adapted {
         let targets: Vec<f64> = query.targets().iter().map(|y| self.standardise_target(*y)).collect();
         let log_density = match &self.posterior {
             Posterior::GaussianProcess { prior, posterior } => {
+                check_size(query.name(), query.len())?;
                 let points = self.points(prior, &inputs, Some(&targets));
                 posterior.joint_log_density(&points, query.name())?
             }
             Posterior::Network { loss, parameters, noise_variance } => {
-                let mean = loss.clone().predict(parameters, &inputs);
+                let pieces = inputs.chunks(PIECE * self.dimension);
+                let mean: Vec<f64> =
+                    pieces.flat_map(|piece| loss.clone().predict(parameters, piece)).collect();
                 let normaliser = 0.5 * (std::f64::consts::TAU * noise_variance).ln();
                 let squares: f64 = mean.iter().zip(&targets).map(|(f, y)| (f - y) * (f - y)).sum();
                 -0.5 * squares / noise_variance - mean.len() as f64 * normaliser
@@ -197,6 +205,27 @@ mod tests {
             let adapted = Adapted::new(&spec, &parameters, &learner, &support, None).unwrap();
             assert_eq!(adapted.predict(&[]).unwrap().mean, Vec::<f64>::new());
             assert_eq!(adapted.predict(&[0.5]).unwrap().mean.len(), 1);
+            // More than one piece, in the order asked for.
+            let many: Vec<f64> = (0..PIECE + 77).map(|index| index as f64 / 1e3).collect();
+            let all = adapted.predict(&many).unwrap();
+            let last = adapted.predict(&many[PIECE..]).unwrap();
+            assert_eq!((all.mean.len(), &all.mean[PIECE..]), (many.len(), &last.mean[..]));
+            assert_eq!(all.std[PIECE..], last.std);
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_memory_holds_are_refused_before_anything_runs() {
+        let spec = PriorSpec::GaussianProcess(GaussianProcessSpec::paper(1));
+        let parameters = spec.initialise(Key::new(0)).unwrap();
+        let gibbs = Learner::Gibbs { temperature: 5.0, examples: 1.0, rule: TargetTemperature::Fixed };
+        let task = |size: usize| Task::new("huge", 1, vec![0.5; size], vec![0.5; size]).unwrap();
+        let adapt = |size| Adapted::new(&spec, &parameters, &gibbs, &task(size), None);
+        for message in [
+            adapt(10_001).unwrap_err().to_string(),
+            adapt(2).unwrap().joint_log_density(&task(10_001)).unwrap_err().to_string(),
+        ] {
+            assert!(message.contains("task `huge`") && message.contains("10001 examples"), "{message}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Batch, Member, Method, ObjectiveTerms};
 use crate::error::Result;
-use crate::learners::gibbs_gp::{GibbsGp, Points, PointsGradient};
+use crate::learners::gibbs_gp::{GibbsGp, Points, PointsGradient, check_size, check_together};
 use crate::priors::{GaussianProcess, GaussianProcessSpec};
 use crate::task::Task;
 
@@ -123,6 +123,7 @@ impl GpMethod {
     /// Fills `results`, one entry a member, group by group; derivatives gather in the prior.
     fn run(&mut self, parameters: &[f64], batch: &Batch<'_>, derivative: Derivative) -> Result<()> {
         let members = batch.members;
+        batch.iter().try_for_each(|(member, task)| self.check_sizes(member, task))?;
         self.workspace.prior.load(parameters);
         self.order.clear();
         self.order.extend(0..members.len());
@@ -147,6 +148,17 @@ impl GpMethod {
             first = end;
         }
         Ok(())
+    }
+
+    /// Before the networks run, which takes memory for every example: a posterior sees S', or all of S.
+    fn check_sizes(&self, member: &Member, task: &Task) -> Result<()> {
+        let seen = match (self.objective.uses_subset(), member.judged.len()) {
+            (true, _) => member.adapt.len(),
+            (false, 0) => task.len(),
+            (false, judged) => judged,
+        };
+        check_size(task.name(), seen)?;
+        check_together(task.name(), task.len())
     }
 
     /// Evaluates both networks at the examples of the next tasks, each task once however often it was drawn; returns

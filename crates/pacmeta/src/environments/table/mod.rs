@@ -38,6 +38,7 @@ pub use predictions::{Prediction, write_predictions};
 pub use queries::{Queries, parse_queries, read_queries};
 pub(crate) use words::{counted, did_you_mean, listed, quoted};
 
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
@@ -233,19 +234,73 @@ pub fn parse_support_of(
     }
 }
 
+/// Longer files are no tables of small tasks.
+const MAX_BYTES: u64 = 1 << 30;
+
 /// The whole of a file, or of standard input for `-`, and the name that messages give it.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When it cannot be read, is a device, has more than 1 GiB or is no text.
 pub fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
     if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|source| Error::io("read", "standard input", source))?;
-        return Ok(("standard input".into(), bytes));
+        let origin = "standard input".to_owned();
+        let bytes = read_text(&origin, std::io::stdin().lock(), MAX_BYTES)?;
+        return Ok((origin, bytes));
     }
-    let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
-    Ok((path.display().to_string(), bytes))
+    let origin = path.display().to_string();
+    let io_error = |source| Error::io("read", path, source);
+    let file = File::open(path).map_err(io_error)?;
+    let metadata = file.metadata().map_err(io_error)?;
+    if is_device(&metadata) {
+        return Err(Error::input(origin, "is a device; expected a file or a pipe with a table"));
+    }
+    if metadata.len() > MAX_BYTES {
+        return Err(too_long(&origin, MAX_BYTES));
+    }
+    let bytes = read_text(&origin, file, MAX_BYTES)?;
+    Ok((origin, bytes))
+}
+
+/// Devices may have no end; pipes do.
+fn is_device(metadata: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        false
+    }
+}
+
+fn too_long(origin: &str, max_bytes: u64) -> Error {
+    let message =
+        format!("has more than {max_bytes} bytes, the most that is read; split it into several files");
+    Error::input(origin, message)
+}
+
+/// All bytes, unless the first ones show that this is no text, or there are too many.
+fn read_text(origin: &str, mut reader: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
+    const FIRST: u64 = 1 << 13;
+    let io_error = |source| Error::io("read", origin, source);
+    let mut bytes = Vec::new();
+    reader.by_ref().take(FIRST).read_to_end(&mut bytes).map_err(io_error)?;
+    // UTF-16 has NUL bytes too; where it says what it is, there is a better message later.
+    if bytes.contains(&0) && !is_utf16(&bytes) {
+        return Err(Error::input(origin, "is no text: there are NUL bytes in it; expected CSV or JSON"));
+    }
+    let rest = (max_bytes + 1).saturating_sub(bytes.len() as u64);
+    reader.take(rest).read_to_end(&mut bytes).map_err(io_error)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(too_long(origin, max_bytes));
+    }
+    Ok(bytes)
+}
+
+fn is_utf16(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff")
 }
 
 /// The bytes without a UTF-8 byte order mark, which spreadsheets like to put in front.
@@ -256,7 +311,7 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
 /// The text of a file.
 pub(crate) fn text<'a>(origin: &str, bytes: &'a [u8]) -> Result<&'a str> {
     let bytes = without_mark(bytes);
-    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+    if is_utf16(bytes) {
         return Err(Error::input(origin, "the text is in UTF-16; save the file as UTF-8"));
     }
     std::str::from_utf8(bytes).map_err(|problem| {

@@ -288,7 +288,25 @@ const MUCH_NOISE: f64 = 1e3;
 /// The most examples of one exact Gaussian process: its matrices take a few gigabytes there.
 const MOST_EXAMPLES: usize = 10_000;
 
-fn check_size(task: &str, size: usize) -> Result<()> {
+/// The most examples of a task that networks are run on together: their activations take a kilobyte an example or so.
+const MOST_TOGETHER: usize = 250_000;
+
+/// Refuses a task that is judged on so many examples that the networks' activations alone would fill the memory. To be asked,
+/// like [`check_size`], before the networks see them.
+pub(crate) fn check_together(task: &str, size: usize) -> Result<()> {
+    if size <= MOST_TOGETHER {
+        return Ok(());
+    }
+    Err(Error::input(
+        format!("task `{task}`"),
+        format!(
+            "{size} examples are too many for one task; split it, or use at most {MOST_TOGETHER} of them"
+        ),
+    ))
+}
+
+/// Refuses a matrix that no memory holds.
+pub(crate) fn check_size(task: &str, size: usize) -> Result<()> {
     if size <= MOST_EXAMPLES {
         return Ok(());
     }

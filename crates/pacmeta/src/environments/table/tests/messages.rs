@@ -306,3 +306,22 @@ fn supports_and_queries() {
          `width`, `depth`"
     );
 }
+
+#[test]
+fn what_is_no_table_is_not_read_to_its_end() {
+    let refuse = |bytes: &[u8], max: u64| read_text("t", bytes, max).unwrap_err().to_string();
+    let long = "1,".repeat(10_000);
+    assert_eq!(read_text("t", long.as_bytes(), 20_000).unwrap(), long.as_bytes());
+    assert_eq!(
+        refuse(long.as_bytes(), 19_999),
+        "t: has more than 19999 bytes, the most that is read; split it into several files"
+    );
+    let binary = "t: is no text: there are NUL bytes in it; expected CSV or JSON";
+    assert_eq!(refuse(&[0; 1 << 20], 1 << 30), binary);
+    // Without an end: only the first bytes are looked at.
+    assert_eq!(read_text("t", std::io::repeat(0), 1 << 30).unwrap_err().to_string(), binary);
+    let utf16 = b"\xff\xfet\0a\0";
+    assert_eq!(read_text("t", &utf16[..], 100).unwrap(), utf16);
+    #[cfg(unix)]
+    assert!(read_bytes(Path::new("/dev/zero")).unwrap_err().to_string().contains("is a device"));
+}
