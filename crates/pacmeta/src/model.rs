@@ -1,5 +1,7 @@
 //! A model: a meta-learned prior with everything that is needed to use it on a new data set, and its checkpoint file.
 
+mod shape;
+
 use std::path::Path;
 
 use pacmeta_tensor::Parameters;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::learners::{Adapted, Learner, TargetTemperature};
-use crate::priors::{GaussianProcessSpec, Kernel, NetworkSpec, PriorSpec};
+use crate::priors::{GaussianProcessSpec, Kernel, PriorSpec};
 use crate::standardisation::Standardisation;
 use crate::task::Task;
 use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
@@ -206,7 +208,7 @@ impl Model {
                 "is the state of a training run, not a prior; take the prior.safetensors of the finished run, or its folder",
             ));
         }
-        let spec = infer_spec(&origin, checkpoint)?;
+        let spec = shape::infer(&origin, checkpoint)?;
         let parameters = checkpoint.parameters(&origin, spec.layout()?)?;
         let mut model = Self::new(spec, parameters);
         if let Some(metadata) = &checkpoint.metadata {
@@ -305,79 +307,6 @@ impl Model {
         }
         Checkpoint { tensors, precision: Precision::F64, metadata: Some(Value::Object(metadata)) }
     }
-}
-
-fn missing(origin: &str, name: &str) -> Error {
-    Error::input_at(
-        origin,
-        format!("tensor `{name}`"),
-        "is missing; docs/formats.md lists the tensors of a prior",
-    )
-}
-
-/// The prior's shape from names and shapes.
-fn infer_spec(origin: &str, checkpoint: &Checkpoint) -> Result<PriorSpec> {
-    let (dimension, mean_hidden, outputs) = perceptron_shape(origin, checkpoint, "mean.")?;
-    if outputs != 1 {
-        return Err(Error::input_at(
-            origin,
-            "tensor `mean.output.weight`",
-            format!("has {outputs} outputs, a mean has 1"),
-        ));
-    }
-    if !checkpoint.tensors.iter().any(|tensor| tensor.name.starts_with("features.")) {
-        return Ok(PriorSpec::Network(NetworkSpec { dimension, hidden: mean_hidden }));
-    }
-    let (feature_inputs, feature_hidden, feature_dimension) =
-        perceptron_shape(origin, checkpoint, "features.")?;
-    if feature_inputs != dimension {
-        return Err(Error::input_at(
-            origin,
-            "tensor `features.hidden.0.weight`",
-            format!("takes {feature_inputs} inputs, the mean network {dimension}"),
-        ));
-    }
-    let learned = checkpoint.tensors.iter().any(|tensor| tensor.name.starts_with("kernel."));
-    let kernel = if learned { Kernel::Learned } else { Kernel::Paper };
-    Ok(PriorSpec::GaussianProcess(GaussianProcessSpec {
-        dimension,
-        mean_hidden,
-        feature_hidden,
-        feature_dimension,
-        kernel,
-    }))
-}
-
-/// Inputs, hidden widths and outputs of the perceptron with this prefix.
-fn perceptron_shape(
-    origin: &str,
-    checkpoint: &Checkpoint,
-    prefix: &str,
-) -> Result<(usize, Vec<usize>, usize)> {
-    let weight = |layer: &str| -> Result<Option<[usize; 2]>> {
-        let name = format!("{prefix}{layer}.weight");
-        match checkpoint.tensor(&name) {
-            None => Ok(None),
-            Some(tensor) => match tensor.shape[..] {
-                [outputs, inputs] if outputs > 0 && inputs > 0 => Ok(Some([outputs, inputs])),
-                _ => Err(Error::input_at(
-                    origin,
-                    format!("tensor `{name}`"),
-                    format!("has shape {:?}, expected [out, in]", tensor.shape),
-                )),
-            },
-        }
-    };
-    let mut inputs = None;
-    let mut hidden = Vec::new();
-    while let Some([width, before]) = weight(&format!("hidden.{}", hidden.len()))? {
-        inputs.get_or_insert(before);
-        hidden.push(width);
-    }
-    let Some([outputs, before]) = weight("output")? else {
-        return Err(missing(origin, &format!("{prefix}output.weight")));
-    };
-    Ok((inputs.unwrap_or(before), hidden, outputs))
 }
 
 /// Metadata may repeat the prior's shape; what they repeat must agree with the tensors.

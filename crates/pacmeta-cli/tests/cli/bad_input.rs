@@ -306,6 +306,61 @@ fn metadata_are_refused_by_their_key_and_what_is_missing_is_said() {
 }
 
 #[test]
+fn a_tensor_of_the_wrong_shape_is_named_with_the_one_it_contradicts() {
+    let place = Place::new();
+    place.write("t.json", r#"{"tasks": [{"x": [1, 2], "y": [2, 3], "adapt": [0]}]}"#);
+    let network = |prefix: &str, outputs: usize| -> Vec<(String, Vec<usize>)> {
+        let shapes = [
+            ("hidden.0.weight", vec![4, 1]),
+            ("hidden.0.bias", vec![4]),
+            ("hidden.1.weight", vec![3, 4]),
+            ("hidden.1.bias", vec![3]),
+            ("output.weight", vec![outputs, 3]),
+            ("output.bias", vec![outputs]),
+        ];
+        shapes.into_iter().map(|(name, shape)| (format!("{prefix}.{name}"), shape)).collect()
+    };
+    let prior = [network("mean", 1), network("features", 2)].concat();
+    let bound = ["bound", "p.safetensors", "--tasks", "t.json", "--objective", "pacoh", "--beta", "5"];
+    let write = |tensors: &[(String, Vec<usize>)]| {
+        let tensors: Vec<_> = tensors.iter().map(|(name, shape)| (name.as_str(), &shape[..])).collect();
+        place.write("p.safetensors", safetensors(&tensors, None));
+    };
+    write(&prior);
+    place.ok(&bound);
+    let with = |changes: &[(&str, &[usize])], words: &[&str]| {
+        let mut tensors = prior.clone();
+        for (name, shape) in changes {
+            tensors.iter_mut().filter(|(own, _)| own == name).for_each(|(_, own)| *own = shape.to_vec());
+        }
+        write(&tensors);
+        place.refused(&bound, words);
+    };
+    with(
+        &[("mean.hidden.0.weight", &[1, 4])],
+        &["tensor `mean.hidden.0.weight`: has shape [1, 4]", "`mean.hidden.0.bias` has [4]"],
+    );
+    with(
+        &[("mean.hidden.1.weight", &[3, 5])],
+        &[
+            "tensor `mean.hidden.1.weight`: has shape [3, 5]",
+            "`mean.hidden.0.weight` before it has shape [4, 1]",
+        ],
+    );
+    with(
+        &[("mean.hidden.0.weight", &[4, 2])],
+        &["tensor `features.hidden.0.weight`: has shape [4, 1]", "`mean.hidden.0.weight` has [4, 2]"],
+    );
+    with(
+        &[("mean.output.bias", &[1]), ("mean.output.weight", &[3])],
+        &["`mean.output.weight`: has shape [3]"],
+    );
+    let first = |name: &str| name.starts_with("mean.hidden.0.");
+    write(&prior.iter().filter(|(name, _)| !first(name)).cloned().collect::<Vec<_>>());
+    place.refused(&bound, &["tensor `mean.hidden.0.weight`: is missing"]);
+}
+
+#[test]
 fn whole_numbers_below_0_are_told_what_was_expected() {
     let place = Place::new();
     let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
