@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use pacmeta::environments::table::{
-    Format, Prediction, SupportTask, parse_queries, parse_support_of, read_bytes, write_predictions,
+    FeatureNames, Format, Prediction, SupportTask, parse_queries_for, parse_support_of, read_bytes,
+    write_predictions,
 };
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
@@ -37,9 +38,10 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
         Some(name) => SupportTask::Named { column: &column, name },
         None => SupportTask::Only { column: &column },
     };
-    let support = parse_support_of(&origin, &bytes, &columns.features, &columns.target, &choice)?;
+    let names = FeatureNames::Prior(columns.features);
+    let (support, names) = parse_support_of(&origin, &bytes, &names, &columns.target, &choice)?;
     let (origin, bytes) = read_bytes(&query_path)?;
-    let queries = parse_queries(&origin, &bytes, &columns.features)?;
+    let queries = parse_queries_for(&origin, &bytes, &names)?;
     let named = |error| in_files(error, &arguments.run, &arguments.support);
     let predictive = model.adapt(&support).map_err(named)?.predict(queries.inputs())?;
     let predictions: Vec<Prediction> = predictive

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use pacmeta::config::Config;
 use pacmeta::environments::table::{
-    ColumnsOf, Format, TableOptions, TaskTable, parse_csv_for, parse_json, read_bytes,
+    ColumnsOf, Format, TableOptions, TaskTable, are_default_names, parse_csv_for, parse_json, parse_json_for,
+    read_bytes,
 };
 use pacmeta::learners::{Learner, TargetTemperature};
 use pacmeta::{Error, Model, Result};
@@ -79,7 +80,9 @@ pub(super) fn read_tasks(
     let (origin, bytes) = read_bytes(path)?;
     let columns = model.columns();
     let positional = |names: &[String]| {
-        names.len() == columns.features.len() && (is_default(names) || is_default(&columns.features))
+        let others = || !names.iter().any(|name| columns.features.contains(name));
+        names.len() == columns.features.len()
+            && (are_default_names(names) || (are_default_names(&columns.features) && others()))
     };
     let mut options = TableOptions {
         task: task_column.map_or_else(|| task_column_of(run), str::to_owned),
@@ -93,7 +96,7 @@ pub(super) fn read_tasks(
             if positional(&table.feature_names) || table.feature_names == columns.features {
                 return Ok(table);
             }
-            if is_default(&table.feature_names) {
+            if are_default_names(&table.feature_names) {
                 return Err(Error::input(
                     origin,
                     format!(
@@ -105,20 +108,12 @@ pub(super) fn read_tasks(
                 ));
             }
             options.features = Some(columns.features);
-            parse_json(&origin, &bytes, &options)
+            parse_json_for(&origin, &bytes, &options, ColumnsOf::Prior)
         }
         Format::Csv => {
             options.features = Some(columns.features);
             parse_csv_for(&origin, &bytes, &options, ColumnsOf::Prior)
         }
-    }
-}
-
-/// `x`, or `x0`, `x1`, ...: the names of features that nobody named.
-fn is_default(names: &[String]) -> bool {
-    match names {
-        [name] => name == "x" || name == "x0",
-        names => names.iter().enumerate().all(|(index, name)| *name == format!("x{index}")),
     }
 }
 

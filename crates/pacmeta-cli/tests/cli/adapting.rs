@@ -131,6 +131,47 @@ fn predictions_equal_the_golden_ones_in_csv_and_json() {
 }
 
 #[test]
+fn a_prior_that_states_no_names_takes_the_columns_in_order() {
+    let place = Place::new();
+    let prior = golden("gp_prior_2d_f32.safetensors");
+    let rows: String =
+        (0..8).map(|row| format!("t{},{row}.5,{},{},{}\n", row / 4, 3 - row, row, row % 2)).collect();
+    place.write("plain.csv", format!("task,x0,x1,y,adapt\n{rows}"));
+    place.write("own.csv", format!("task,flow,pressure,y,adapt\n{rows}"));
+    for command in [
+        &["bound", "--objective", "pacmaml", "--beta", "9", "--alpha", "3"][..],
+        &["evaluate", "--temperature", "5"],
+        &["adapt", "--temperature", "5", "--task", "t1"],
+    ] {
+        let with = |file: &'static str| {
+            let files: &[&str] = match command[0] {
+                "adapt" => &["--support", file, "--query", file],
+                _ => &["--tasks", file],
+            };
+            place.json(&[&[command[0], &prior], files, &command[1..], &["--json"]].concat())
+        };
+        let (plain, mut own) = (with("plain.csv"), with("own.csv"));
+        if command[0] == "adapt" {
+            assert_eq!(own["features"], serde_json::json!(["flow", "pressure"]));
+            own["features"] = plain["features"].clone();
+        }
+        assert_eq!(own, plain);
+    }
+    // The query must have the names of the support.
+    place.write("query.csv", "pressure,wear\n1,2\n");
+    let adapt = ["adapt", &prior, "--support", "own.csv", "--task", "t0", "--temperature", "5"];
+    place.refused(
+        &[&adapt[..], &["--query", "query.csv"]].concat(),
+        &["query.csv", "`flow`", "the support has"],
+    );
+    place.write("more.csv", format!("task,flow,pressure,y,adapt,wear\n{}", rows.replace('\n', ",7\n")));
+    let evaluate = ["evaluate", &prior, "--tasks", "more.csv", "--temperature", "5"];
+    let ran =
+        place.refused(&evaluate, &["more.csv", "2 features", "`flow`, `pressure`, `wear`", "`x0`, `x1`"]);
+    assert!(!ran.stderr.contains("was trained on"), "it states no names: {}", ran.stderr);
+}
+
+#[test]
 fn inputs_are_never_overwritten() {
     let place = Place::new();
     place.write("s.csv", "x,y\n0,1\n1,2\n");

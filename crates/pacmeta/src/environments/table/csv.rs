@@ -5,7 +5,7 @@ pub(crate) mod reader;
 use std::collections::{HashMap, HashSet};
 
 use super::queries::{Queries, Records};
-use super::{ColumnsOf, Format, SupportTask, TableOptions, TaskTable, finish, listed, quoted};
+use super::{ColumnsOf, FeatureNames, Format, SupportTask, TableOptions, TaskTable, finish, listed, quoted};
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -97,22 +97,24 @@ pub(super) fn support(
     origin: &str,
     bytes: &[u8],
     name: &str,
-    feature_names: &[String],
+    wanted: &FeatureNames,
     target: &str,
     choice: &SupportTask<'_>,
-) -> Result<Task> {
+) -> Result<(Task, FeatureNames)> {
     let mut table = Table::open(origin, bytes)?;
-    let features = table.features_of_prior(feature_names)?;
     let target = table.column(target, "the prior was trained on this target; name a column so")?;
-    let named = match choice {
-        SupportTask::All => None,
+    let tasks = match choice {
+        SupportTask::All => table.find("task"),
         SupportTask::Named { column, .. } => {
             Some(table.column(column, "--task chooses by it; name the column with --task-column")?)
         }
-        SupportTask::Only { column } => {
-            let found = table.header.iter().position(|name| name == column);
-            found.filter(|column| *column != target && !features.contains(column))
-        }
+        SupportTask::Only { column } => table.find(column),
+    };
+    let features = table.features(wanted, &[tasks, Some(target), table.find("adapt")])?;
+    let named = match choice {
+        SupportTask::All => None,
+        SupportTask::Named { .. } => tasks,
+        SupportTask::Only { .. } => tasks.filter(|column| *column != target && !features.contains(column)),
     };
     let (mut names, mut seen): (Vec<String>, HashSet<String>) = Default::default();
     let mut task = Growing::new(name);
@@ -136,13 +138,14 @@ pub(super) fn support(
     if task.targets.is_empty() {
         return Err(table.no_rows());
     }
-    task.finish(feature_names.len())
+    let found = features.iter().map(|&column| table.header[column].clone()).collect();
+    Ok((task.finish(features.len())?, wanted.of_queries(Some(found))))
 }
 
 /// The inputs of a table with the columns of a prior, and its fields as they are.
-pub(super) fn queries(origin: &str, bytes: &[u8], feature_names: &[String]) -> Result<Queries> {
+pub(super) fn queries(origin: &str, bytes: &[u8], wanted: &FeatureNames) -> Result<Queries> {
     let mut table = Table::open(origin, bytes)?;
-    let features = table.features_of_prior(feature_names)?;
+    let features = table.features(wanted, &["task", "y", "adapt"].map(|name| table.find(name)))?;
     let mut inputs = Vec::new();
     let mut records = Records::new(table.header.len());
     while table.next()? {
@@ -188,16 +191,14 @@ struct Columns {
 
 impl Columns {
     fn choose(table: &Table<'_>, options: &TableOptions, chosen_by: ColumnsOf) -> Result<Self> {
-        let [of_task, of_target, of_feature] = match chosen_by {
+        let [of_task, of_target] = match chosen_by {
             ColumnsOf::Configuration => [
                 "it names the task of each row; choose another by `data.task`",
                 "it holds the target; choose another by `data.target`",
-                "`data.features` asks for it",
             ],
             ColumnsOf::Prior => [
                 "it names the task of each row; choose another by --task-column",
                 "the prior was trained on this target; name a column so",
-                "the prior was trained on this feature; name a column so",
             ],
         };
         let task = table.column(&options.task, of_task)?;
@@ -215,17 +216,23 @@ impl Columns {
         let adapt = table.header.iter().position(|name| name == "adapt");
         let mut adapt = adapt.filter(|&column| column != task && column != target);
         if let Some(names) = &options.features {
-            let mut features = Vec::with_capacity(names.len());
-            for name in names {
-                let column = table.column(name, of_feature)?;
-                if column == task || column == target {
-                    let message = format!("{} is the task or the target, not a feature", quoted(name));
-                    return Err(match chosen_by {
-                        ColumnsOf::Configuration => Error::config("data.features", message),
-                        ColumnsOf::Prior => Error::input(table.origin, message),
-                    });
+            let features: Vec<usize> = match chosen_by {
+                ColumnsOf::Configuration => {
+                    let columns = names.iter().map(|name| table.column(name, "`data.features` asks for it"));
+                    columns.collect::<Result<_>>()?
                 }
-                features.push(column);
+                ColumnsOf::Prior => {
+                    let wanted = FeatureNames::Prior(names.clone());
+                    table.features(&wanted, &[Some(task), Some(target), adapt])?
+                }
+            };
+            if let Some(&column) = features.iter().find(|column| [task, target].contains(column)) {
+                let message =
+                    format!("{} is the task or the target, not a feature", quoted(&table.header[column]));
+                return Err(match chosen_by {
+                    ColumnsOf::Configuration => Error::config("data.features", message),
+                    ColumnsOf::Prior => Error::input(table.origin, message),
+                });
             }
             adapt = adapt.filter(|column| !features.contains(column));
             return Ok(Self { task, target, features, adapt, feature_remedy: "" });

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::queries::{Queries, Records};
-use super::{Format, SupportTask, TableOptions, TaskTable, counted, finish, quoted};
+use super::{ColumnsOf, FeatureNames, Format, SupportTask, TableOptions, TaskTable, counted, finish, quoted};
 use crate::error::Result;
 use crate::task::Task;
 
@@ -21,6 +21,19 @@ use walk::File;
 /// # Errors
 /// When the bytes are not such a file; the error names the line and column or the path, and what to do.
 pub fn parse_json(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<TaskTable> {
+    parse_json_for(origin, bytes, options, ColumnsOf::Configuration)
+}
+
+/// The same with advice for whoever chose the features.
+///
+/// # Errors
+/// As for [`parse_json`].
+pub fn parse_json_for(
+    origin: &str,
+    bytes: &[u8],
+    options: &TableOptions,
+    chosen_by: ColumnsOf,
+) -> Result<TaskTable> {
     options.check()?;
     let file = File { origin };
     let root = file.parse(bytes)?;
@@ -58,7 +71,11 @@ pub fn parse_json(origin: &str, bytes: &[u8], options: &TableOptions) -> Result<
     let Some(wanted) = &options.features else {
         return finish(origin, tasks, names, options);
     };
-    let columns = file.select(&names, wanted, "`data.features` asks for it")?;
+    let remedy = match chosen_by {
+        ColumnsOf::Configuration => "`data.features` asks for it",
+        ColumnsOf::Prior => FeatureNames::Prior(wanted.clone()).remedy(),
+    };
+    let columns = file.select(&names, wanted, remedy)?;
     let tasks = tasks.iter().map(|task| with_columns(task, &columns)).collect::<Result<_>>()?;
     finish(origin, tasks, wanted.clone(), options)
 }
@@ -68,9 +85,9 @@ pub(super) fn support(
     origin: &str,
     bytes: &[u8],
     name: &str,
-    feature_names: &[String],
+    wanted: &FeatureNames,
     choice: &SupportTask<'_>,
-) -> Result<Task> {
+) -> Result<(Task, FeatureNames)> {
     let file = File { origin };
     let value = file.parse(bytes)?;
     let root = file.object(&value, "", &["x", "y", "name", "adapt", "features", "tasks"])?;
@@ -104,12 +121,14 @@ pub(super) fn support(
             }
         }
     };
-    let columns = file.columns_of_prior(root, task.dimension(), feature_names)?;
-    with_columns(&task, &columns)
+    let columns = file.columns_of(root, task.dimension(), wanted)?;
+    let found = file.features(root, task.dimension())?;
+    let found = found.map(|names| columns.iter().map(|&column| names[column].clone()).collect());
+    Ok((with_columns(&task, &columns)?, wanted.of_queries(found)))
 }
 
 /// The inputs of `{"x": ...}` or of a plain list.
-pub(super) fn queries(origin: &str, bytes: &[u8], feature_names: &[String]) -> Result<Queries> {
+pub(super) fn queries(origin: &str, bytes: &[u8], wanted: &FeatureNames) -> Result<Queries> {
     let file = File { origin };
     let value = file.parse(bytes)?;
     let empty = Map::new();
@@ -120,8 +139,8 @@ pub(super) fn queries(origin: &str, bytes: &[u8], feature_names: &[String]) -> R
         (root, file.required(root, "", "x")?, "x")
     };
     let (dimension, numbers) = file.rows(rows, path)?;
-    let features = file.columns_of_prior(root, dimension, feature_names)?;
-    let columns = file.features(root, dimension)?.unwrap_or_else(|| feature_names.to_vec());
+    let features = file.columns_of(root, dimension, wanted)?;
+    let columns = file.features(root, dimension)?.unwrap_or_else(|| wanted.names().to_vec());
     let inputs =
         numbers.chunks_exact(dimension).flat_map(|row| features.iter().map(|&column| row[column])).collect();
     let mut records = Records::new(dimension);

@@ -26,6 +26,7 @@
 pub(crate) mod csv;
 mod export;
 mod json;
+mod names;
 mod predictions;
 mod queries;
 mod strict;
@@ -33,9 +34,10 @@ mod words;
 
 pub use csv::{parse_csv, parse_csv_for};
 pub use export::{tasks_to_csv, tasks_to_json};
-pub use json::parse_json;
+pub use json::{parse_json, parse_json_for};
+pub use names::{FeatureNames, are_default_names};
 pub use predictions::{Prediction, write_predictions};
-pub use queries::{Queries, parse_queries, read_queries};
+pub use queries::{Queries, parse_queries, parse_queries_for, read_queries};
 pub(crate) use words::{counted, did_you_mean, listed, quoted};
 
 use std::fs::{File, Metadata};
@@ -166,7 +168,8 @@ pub fn read_support(path: impl AsRef<Path>, feature_names: &[String], target: &s
 /// # Errors
 /// When a column is missing or a value is not a finite number.
 pub fn parse_support(origin: &str, bytes: &[u8], feature_names: &[String], target: &str) -> Result<Task> {
-    parse_support_of(origin, bytes, feature_names, target, &SupportTask::All)
+    let names = FeatureNames::Prior(feature_names.to_vec());
+    parse_support_of(origin, bytes, &names, target, &SupportTask::All).map(|(task, _)| task)
 }
 
 /// Which examples of a file are the data set to adapt to.
@@ -216,21 +219,21 @@ impl SupportTask<'_> {
     }
 }
 
-/// The same for one task of a file that may hold several.
+/// The same for one task of a file that may hold several, with the names that its queries are to have.
 ///
 /// # Errors
 /// As for [`parse_support`]; also when there are several tasks and none was chosen, or the chosen one is not there.
 pub fn parse_support_of(
     origin: &str,
     bytes: &[u8],
-    feature_names: &[String],
+    wanted: &FeatureNames,
     target: &str,
     choice: &SupportTask<'_>,
-) -> Result<Task> {
+) -> Result<(Task, FeatureNames)> {
     let stem = Path::new(origin).file_stem().and_then(|stem| stem.to_str()).unwrap_or("support");
     match Format::of(origin, bytes) {
-        Format::Csv => csv::support(origin, bytes, stem, feature_names, target, choice),
-        Format::Json => json::support(origin, bytes, stem, feature_names, choice),
+        Format::Csv => csv::support(origin, bytes, stem, wanted, target, choice),
+        Format::Json => json::support(origin, bytes, stem, wanted, choice),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Format, csv, json, read_bytes};
+use super::{FeatureNames, Format, csv, json, read_bytes};
 use crate::error::Result;
 
 /// Inputs to predict at, with everything else that their file says about them, so that it can be written out again.
@@ -101,8 +101,16 @@ pub fn read_queries(path: impl AsRef<Path>, feature_names: &[String]) -> Result<
 /// # Errors
 /// When a feature is missing, a value is not a finite number or there is no row.
 pub fn parse_queries(origin: &str, bytes: &[u8], feature_names: &[String]) -> Result<Queries> {
+    parse_queries_for(origin, bytes, &FeatureNames::Prior(feature_names.to_vec()))
+}
+
+/// The same for a support that was read before, with the names that [`parse_support_of`](super::parse_support_of) gave.
+///
+/// # Errors
+/// As for [`parse_queries`].
+pub fn parse_queries_for(origin: &str, bytes: &[u8], wanted: &FeatureNames) -> Result<Queries> {
     match Format::of(origin, bytes) {
-        Format::Csv => csv::queries(origin, bytes, feature_names),
-        Format::Json => json::queries(origin, bytes, feature_names),
+        Format::Csv => csv::queries(origin, bytes, wanted),
+        Format::Json => json::queries(origin, bytes, wanted),
     }
 }

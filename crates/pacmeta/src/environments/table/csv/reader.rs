@@ -2,7 +2,7 @@
 
 use ::csv::{Reader, ReaderBuilder, StringRecord};
 
-use super::super::{counted, did_you_mean, line_ends, listed, quoted, repeated, text};
+use super::super::{FeatureNames, counted, did_you_mean, line_ends, listed, quoted, repeated, text};
 use crate::error::{Error, Result};
 
 /// A CSV file being read.
@@ -118,10 +118,36 @@ impl<'a> Table<'a> {
         ))
     }
 
-    /// The columns that a prior was trained on.
-    pub(crate) fn features_of_prior(&self, names: &[String]) -> Result<Vec<usize>> {
-        let remedy = "the prior was trained on this feature; add it or rename a column";
-        names.iter().map(|name| self.column(name, remedy)).collect()
+    /// The column of this name, if there is one.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.header.iter().position(|found| found == name)
+    }
+
+    /// The columns of features: by their names, or those left beside `others` where the features are in order.
+    pub(crate) fn features(&self, wanted: &FeatureNames, others: &[Option<usize>]) -> Result<Vec<usize>> {
+        let left: Vec<usize> = (0..self.header.len()).filter(|&c| !others.contains(&Some(c))).collect();
+        let names = || left.iter().map(|&column| self.header[column].as_str());
+        // A line of numbers is no header, and one long name has other separators: told below.
+        let is_name =
+            |name: &str| !name.is_empty() && name.parse::<f64>().is_err() && !name.contains([';', '\t']);
+        if !wanted.are_in_order(self.header.iter()) || !names().all(is_name) {
+            let remedy = wanted.remedy();
+            return wanted.names().iter().map(|name| self.column(name, remedy)).collect();
+        }
+        if left.len() == wanted.names().len() {
+            return Ok(left);
+        }
+        let expected = listed(wanted.names().iter().map(String::as_str));
+        let found = if left.is_empty() { "none".to_owned() } else { listed(names()) };
+        Err(Error::input_at(
+            self.origin,
+            format!("line {}", self.header_line),
+            format!(
+                "the prior has {}, the columns left beside task, target and `adapt` are {found}; leave exactly as many, or name \
+                 those to use {expected}",
+                counted(wanted.names().len(), "feature")
+            ),
+        ))
     }
 
     /// The finite number in a field of the row.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::strict::Strict;
-use super::super::{counted, did_you_mean, listed, quoted, repeated, text};
+use super::super::{FeatureNames, counted, did_you_mean, listed, quoted, repeated, text};
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -266,15 +266,18 @@ impl File<'_> {
         wanted.iter().map(position).collect()
     }
 
-    /// Where the features of a prior stand: by name where the file states names, else all of them in order.
-    pub(super) fn columns_of_prior(
+    /// Where the wanted features stand: by name where the file states names, else all of them in order.
+    pub(super) fn columns_of(
         &self,
         root: &Map<String, Value>,
         dimension: usize,
-        feature_names: &[String],
+        wanted: &FeatureNames,
     ) -> Result<Vec<usize>> {
-        if let Some(names) = self.features(root, dimension)? {
-            return self.select(&names, feature_names, "the prior was trained on this feature");
+        let feature_names = wanted.names();
+        let names = self.features(root, dimension)?;
+        let in_order = names.as_ref().is_none_or(|names| wanted.are_in_order(names.iter()));
+        if let Some(names) = names.filter(|_| !in_order) {
+            return self.select(&names, feature_names, wanted.remedy());
         }
         if dimension == feature_names.len() {
             return Ok((0..dimension).collect());

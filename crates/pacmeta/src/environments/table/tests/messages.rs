@@ -302,9 +302,64 @@ fn supports_and_queries() {
     assert_eq!(queries("[]"), "standard input, list: expected at least one example, found an empty list");
     assert_eq!(
         queries(r#"{"x": [[1, 2]], "features": ["width", "depth"]}"#),
-        "standard input, features: there is no feature `height`: the prior was trained on this feature; the features are \
+        "standard input, features: there is no feature `height`: the prior was trained on this feature; add it or rename a \
+         column; the features are `width`, `depth`"
+    );
+}
+
+#[test]
+fn features_that_nobody_named_are_taken_in_order() {
+    let default = FeatureNames::Prior(names(&["x0", "x1"]));
+    let only = SupportTask::Only { column: "task" };
+    let support = |origin: &str, text: &str| parse_support_of(origin, text.as_bytes(), &default, "y", &only);
+    let found = FeatureNames::Support(names(&["width", "height"]));
+    for (origin, text) in [
+        ("s.csv", "task,width,adapt,y,height\na,1,0,3,2\n"),
+        ("s.json", r#"{"features": ["width", "height"], "x": [[1, 2]], "y": [3]}"#),
+    ] {
+        let (task, queries) = support(origin, text).unwrap();
+        assert_eq!((task.inputs(), task.targets(), &queries), (&[1.0, 2.0][..], &[3.0][..], &found));
+    }
+    // Queries are told by the support's names, whatever their order.
+    let query = |text: &str| parse_queries_for("q.csv", text.as_bytes(), &found);
+    assert_eq!(query("height,id,width\n2,7,1\n").unwrap().inputs(), [1.0, 2.0]);
+    assert_eq!(
+        query("width,depth\n1,2\n").unwrap_err().to_string(),
+        "q.csv, line 1: there is no column `height`: the support has this feature; add it or rename a column; the columns are \
          `width`, `depth`"
     );
+    // A support without names says nothing of those of its queries.
+    let (_, unnamed) = support("s.json", r#"{"x": [[1, 2]], "y": [3]}"#).unwrap();
+    let queries = parse_queries_for("q.csv", b"width,height,y\n1,2,3\n", &unnamed).unwrap();
+    assert_eq!(queries.inputs(), [1.0, 2.0]);
+    let prior = TableOptions { features: Some(names(&["x0", "x1"])), ..options() };
+    let tasks = |text: &str| parse_csv_for("t.csv", text.as_bytes(), &prior, ColumnsOf::Prior);
+    let table = tasks("b,task,y,a\n1,t,3,2\n4,t,6,5\n").unwrap();
+    assert_eq!(
+        (table.tasks[0].inputs(), table.feature_names),
+        (&[1.0, 2.0, 4.0, 5.0][..], names(&["b", "a"]))
+    );
+    for (text, expected) in [
+        (
+            "task,y,a,b,c\n",
+            "t.csv, line 1: the prior has 2 features, the columns left beside task, target and `adapt` are `a`, `b`, `c`; leave \
+             exactly as many, or name those to use `x0`, `x1`",
+        ),
+        (
+            "task,y,x0,b\n",
+            "t.csv, line 1: there is no column `x1` (did you mean `x0`?): the prior calls a feature so; name a column so; the \
+             columns are `task`, `y`, `x0`, `b`",
+        ),
+        (
+            "task,y,,b\n",
+            "t.csv, line 1: there is no column `x0`: the prior calls a feature so; name a column so; the columns are `task`, \
+             `y`, ``, `b`",
+        ),
+    ] {
+        assert_eq!(tasks(text).unwrap_err().to_string(), expected);
+    }
+    let numbers = parse_queries("q.csv", b"1,2\n3,4\n", &names(&["x0", "x1"])).unwrap_err().to_string();
+    assert!(numbers.contains("the first line must name the columns"), "{numbers}");
 }
 
 #[test]
