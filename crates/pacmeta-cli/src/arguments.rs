@@ -302,6 +302,9 @@ pub(crate) struct Evaluate {
     /// The CSV column that names the task [default: that of the run, else `task`]
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
+    /// Leave tasks of fewer examples out, with a count; without it a task of one example is an error, for nothing of it is scored
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..), allow_negative_numbers = true)]
+    pub(crate) min_examples: Option<u32>,
     /// Draw so many examples as the support of tasks that mark none by `adapt`; at least one is left to be scored
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub(crate) support: Option<u32>,
@@ -420,6 +423,9 @@ pub(crate) struct Bound {
     /// The CSV column that names the task [default: that of the run, else `task`]
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
+    /// Leave tasks of fewer examples out, with a count; without it a task of one example is an error, and 1 accepts it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    pub(crate) min_examples: Option<u32>,
     /// Whose objective [default: the checkpoint's]
     #[arg(long, value_enum)]
     pub(crate) objective: Option<ObjectiveName>,

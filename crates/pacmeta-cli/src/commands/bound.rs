@@ -5,7 +5,7 @@ use pacmeta::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 use pacmeta::{Error, Model, Result, Task};
 use serde_json::Value;
 
-use super::inputs::{check_output, in_files, read_model, read_tasks};
+use super::inputs::{check_output, in_files, large_enough, read_model, read_tasks};
 use super::scores::{not_a_bound, objective_table};
 use super::theorem;
 use crate::arguments::{Bound, ObjectiveName};
@@ -14,7 +14,12 @@ use crate::table::{Table, number};
 
 pub(crate) fn run(arguments: &Bound) -> Result<()> {
     let model = read_model(&arguments.run, None)?;
-    let tasks = read_tasks(&arguments.tasks, &model, &arguments.run, arguments.task_column.as_deref())?.tasks;
+    let table = read_tasks(&arguments.tasks, &model, &arguments.run, arguments.task_column.as_deref())?;
+    let advice = [
+        "and learning from a task takes two",
+        "leave such tasks out with --min-examples 2, or accept them with --min-examples 1",
+    ];
+    let (tasks, _) = large_enough(table.tasks, arguments.min_examples, &arguments.tasks, advice)?;
     compute(arguments, &model, &tasks).map_err(|error| in_files(error, &arguments.run, &arguments.tasks))
 }
 

@@ -1,34 +1,23 @@
 //! `pacmeta evaluate`.
 
 use pacmeta::evaluation::{Floor, Scores, evaluate, floor_scores, with_support};
-use pacmeta::{Error, Result, Task};
+use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;
 use serde_json::{Value, json};
 
-use super::inputs::{in_files, read_adaptable_model, read_tasks};
+use super::inputs::{in_files, large_enough, read_adaptable_model, read_tasks};
 use super::scores::score_table;
 use crate::arguments::Evaluate;
-use crate::output::{print, print_json, warn};
+use crate::output::{print, print_json};
 
 pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
     let model = read_adaptable_model(&arguments.run, arguments.temperature)?;
     let table = read_tasks(&arguments.tasks, &model, &arguments.run, arguments.task_column.as_deref())?;
-    let (tasks, single): (Vec<Task>, Vec<Task>) = table.tasks.into_iter().partition(|task| task.len() > 1);
-    let single: Vec<&str> = single.iter().map(Task::name).collect();
-    if tasks.is_empty() {
-        return Err(Error::input(
-            arguments.tasks.display(),
-            "every task has one example only: after adapting to it there is nothing to score",
-        ));
-    }
-    if !single.is_empty() {
-        warn(&format!(
-            "{}: {} of one example left out, for there is nothing to score: {}",
-            arguments.tasks.display(),
-            if single.len() == 1 { "a task".to_owned() } else { format!("{} tasks", single.len()) },
-            single.join(", ")
-        ));
-    }
+    let advice = [
+        "so that there is nothing to score after adapting to it",
+        "or leave such tasks out with --min-examples 2",
+    ];
+    let (tasks, left_out) = large_enough(table.tasks, arguments.min_examples, &arguments.tasks, advice)?;
     let drawn = tasks.iter().filter(|task| task.adapt().is_none()).count();
     let tasks = match (arguments.support, tasks.iter().find(|task| task.adapt().is_none())) {
         (None, Some(task)) => {
@@ -69,7 +58,7 @@ pub(crate) fn run(arguments: &Evaluate) -> Result<()> {
     if arguments.json {
         let mut value = json!(scores);
         if let Value::Object(map) = &mut value {
-            map.insert("left_out".into(), json!(single));
+            map.insert("left_out".into(), json!(left_out));
             if let Some(support) = arguments.support {
                 let drawn = json!({ "support": support, "seed": arguments.seed, "tasks": drawn });
                 map.insert("drawn".into(), drawn);

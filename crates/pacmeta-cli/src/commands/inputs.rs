@@ -8,9 +8,10 @@ use pacmeta::environments::table::{
     read_bytes,
 };
 use pacmeta::learners::{Learner, TargetTemperature};
-use pacmeta::{Error, Model, Result};
+use pacmeta::{Error, Model, Result, Task};
 
 use crate::arguments::TemperatureArgument;
+use crate::output::warn;
 
 /// Reads a model and applies `--temperature`.
 pub(super) fn read_model(run: &Path, temperature: Option<TemperatureArgument>) -> Result<Model> {
@@ -70,7 +71,7 @@ pub(super) fn in_files(error: Error, run: &Path, tasks: &Path) -> Error {
     }
 }
 
-/// Reads tasks with the columns of a model. Tasks of one example are let through.
+/// Reads tasks with the columns of a model, whatever their sizes; see [`large_enough`].
 pub(super) fn read_tasks(
     path: &Path,
     model: &Model,
@@ -115,6 +116,60 @@ pub(super) fn read_tasks(
             parse_csv_for(&origin, &bytes, &options, ColumnsOf::Prior)
         }
     }
+}
+
+/// The tasks of at least `--min-examples` examples, and the names of those that are left out, which are told. Without the option
+/// a task of one example is an error; `why` says what is wrong with it, `remedy` what to do.
+pub(super) fn large_enough(
+    tasks: Vec<Task>,
+    min_examples: Option<u32>,
+    path: &Path,
+    [why, remedy]: [&str; 2],
+) -> Result<(Vec<Task>, Vec<String>)> {
+    let smallest = min_examples.unwrap_or(2) as usize;
+    let (total, largest) = (tasks.len(), tasks.iter().map(Task::len).max().unwrap_or(0));
+    let (tasks, small): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.len() >= smallest);
+    let names: Vec<String> = small.iter().map(|task| task.name().to_owned()).collect();
+    if min_examples.is_none() && !names.is_empty() {
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let have = if names.len() == 1 { "has" } else { "have" };
+        return Err(Error::input(
+            path.display(),
+            format!(
+                "{} of {total} tasks {have} one example only, {why}: {}; add examples, {remedy}",
+                names.len(),
+                first_of(&quoted)
+            ),
+        ));
+    }
+    if tasks.is_empty() {
+        return Err(Error::input(
+            path.display(),
+            format!(
+                "none of the {total} tasks has {smallest} examples, the largest has {largest}; lower --min-examples"
+            ),
+        ));
+    }
+    if !names.is_empty() {
+        let noun = if names.len() == 1 { "task" } else { "tasks" };
+        let names = format!(
+            "{} {noun} of fewer than {smallest} examples left out: {}",
+            names.len(),
+            first_of(&names)
+        );
+        warn(&format!("{}: {names}", path.display()));
+    }
+    Ok((tasks, names))
+}
+
+/// The first few names, and how many more there are.
+pub(super) fn first_of(names: &[String]) -> String {
+    const NAMED: usize = 5;
+    let mut text = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED {
+        text.push_str(&format!(" and {} more", names.len() - NAMED));
+    }
+    text
 }
 
 /// The column of task names that a run was trained with, where it can be told.

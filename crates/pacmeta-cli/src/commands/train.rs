@@ -12,6 +12,7 @@ use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;
 
 use super::bound_table::bounds_of_runs;
+use super::inputs::first_of;
 use super::scores::{heading, rows_of, run_json, score_table, temperature_line, wrapped};
 use super::trained::{Trained, remember_command, remembered_command, tell_checkpoint};
 use crate::arguments::Train;
@@ -97,11 +98,7 @@ pub(super) fn train_in(
 pub(super) fn warn_about(experiment: &Experiment) {
     let left_out = experiment.left_out();
     if !left_out.is_empty() {
-        const NAMED: usize = 5;
-        let mut names = left_out.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        if left_out.len() > NAMED {
-            names.push_str(&format!(" and {} more", left_out.len() - NAMED));
-        }
+        let names = first_of(left_out);
         let (tasks, have) = if left_out.len() == 1 { ("task", "has") } else { ("tasks", "have") };
         warn(&format!(
             "{} {tasks} left out, which {have} fewer examples than `data.min_examples`: {names}",

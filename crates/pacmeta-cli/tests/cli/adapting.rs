@@ -49,20 +49,24 @@ fn tasks_of_one_example_have_nothing_to_score() {
     place.write("one.json", r#"{"tasks": [{"x": [1], "y": [2], "adapt": [0]}]}"#);
     place.refused(
         &["evaluate", &prior(), "--tasks", "one.json", "--temperature", "5"],
-        &["one.json", "nothing to score"],
+        &["one.json: 1 of 1 tasks has one example only", "nothing to score", "--min-examples 2"],
     );
     place.write(
         "mixed.json",
         r#"{"tasks": [{"name": "lone", "x": [1], "y": [2]}, {"x": [1, 2], "y": [2, 3], "adapt": [1]}]}"#,
     );
-    let ran = place.run(&["evaluate", &prior(), "--tasks", "mixed.json", "--temperature", "5", "--json"]);
+    let prior = prior();
+    let mixed = ["evaluate", &prior, "--tasks", "mixed.json", "--temperature", "5", "--json"];
+    place.refused(&mixed, &["mixed.json: 1 of 2 tasks has one example only", "`lone`", "--min-examples 2"]);
+    place.refused(&[&mixed[..], &["--min-examples", "1"]].concat(), &["--min-examples"]);
+    let ran = place.run(&[&mixed[..], &["--min-examples", "2"]].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nothing to score") && ran.stderr.contains("lone"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 task of fewer than 2 examples left out: lone"), "{}", ran.stderr);
     let scores: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((scores["tasks"].as_u64(), &scores["left_out"][0]), (Some(1), &Value::from("lone")));
     place.write("all.json", r#"{"tasks": [{"x": [1, 2], "y": [2, 3], "adapt": [1, 0]}]}"#);
     place.refused(
-        &["evaluate", &prior(), "--tasks", "all.json", "--temperature", "5"],
+        &["evaluate", &prior, "--tasks", "all.json", "--temperature", "5"],
         &["every example is in `adapt`"],
     );
 }

@@ -19,6 +19,8 @@ fn golden_objectives_through_the_binary() {
             text("objective"),
             "--beta",
             &beta,
+            "--min-examples",
+            "1",
             "--json",
         ];
         let alpha = case["alpha"].to_string();
@@ -77,7 +79,7 @@ fn a_trained_checkpoint_knows_its_objective() {
     let place = Place::with_small();
     place.ok(&["train", "small.toml"]);
     let tasks = golden("tasks.json");
-    let value = place.json(&["bound", "runs/small", "--tasks", &tasks, "--json"]);
+    let value = place.json(&["bound", "runs/small", "--tasks", &tasks, "--min-examples", "1", "--json"]);
     assert_eq!((&value["objective"], &value["beta"]), (&Value::from("pacmaml"), &Value::from(240.0)));
     close(&value["xi"], &Value::from(1.0 / (6.0 * 240.0)), 1e-14);
     let value = place.json(&[
@@ -85,6 +87,8 @@ fn a_trained_checkpoint_knows_its_objective() {
         "runs/small",
         "--tasks",
         &tasks,
+        "--min-examples",
+        "1",
         "--observed-tasks",
         "20",
         "--lambda",
@@ -92,7 +96,7 @@ fn a_trained_checkpoint_knows_its_objective() {
         "--json",
     ]);
     close(&value["xi"], &Value::from(1.0 / 8.0 + 1.0 / (20.0 * 240.0)), 1e-14);
-    let text = place.ok(&["bound", "runs/small", "--tasks", &tasks]);
+    let text = place.ok(&["bound", "runs/small", "--tasks", &tasks, "--min-examples", "1"]);
     for words in ["log Z", "task 0", "empirical risk", "not a bound"] {
         assert!(text.contains(words), "{text}");
     }
@@ -102,7 +106,7 @@ fn a_trained_checkpoint_knows_its_objective() {
 fn objectives_are_refused_with_the_reason() {
     let place = Place::new();
     let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
-    let common = ["bound", &prior, "--tasks", &tasks];
+    let common = ["bound", &prior, "--tasks", &tasks, "--min-examples", "1"];
     let refused = |extra: &[&str], words: &[&str]| {
         place.refused(&[&common[..], extra].concat(), words);
     };
@@ -125,7 +129,8 @@ const ASSUME: [&str; 4] = ["--assume", "non-negative:20", "--hyper-posterior-std
 fn theorems_give_a_number_with_all_of_their_terms() {
     let place = Place::new();
     let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
-    let common = ["bound", &prior, "--tasks", &tasks, "--beta", "10", "--draws", "8", "--json"];
+    let mut common = vec!["bound", &prior, "--tasks", &tasks, "--min-examples", "1"];
+    common.extend(["--beta", "10", "--draws", "8", "--json"]);
     let theorem = |extra: &[&str]| place.json(&[&common[..], &ASSUME, extra].concat());
     let sum = |value: &Value| {
         value["terms"].as_object().unwrap().values().map(|term| term["value"].as_f64().unwrap()).sum::<f64>()
@@ -156,7 +161,7 @@ fn theorems_give_a_number_with_all_of_their_terms() {
     ];
     // The golden tasks differ in size, for which a gap cannot be simulated; tasks of one size can.
     place.refused(&[&common[..], &ASSUME, &estimated].concat(), &["--environment", "one size", "--gap"]);
-    let mut simulated = common;
+    let mut simulated = common.clone();
     let same_size = place.write(
         "same-size.json",
         r#"{"tasks": [{"x": [0, 1, 2, 3, 4, 5], "y": [5, 6, 5, 7, 6, 7]}, {"x": [1, 2, 3, -1, -2, -3], "y": [6, 5, 6, 4, 4, 3]}]}"#,
@@ -178,7 +183,8 @@ fn a_bound_without_its_assumptions_is_refused() {
     let place = Place::new();
     let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
     let refused = |extra: &[&str], words: &[&str]| {
-        place.refused(&[&["bound", &prior, "--tasks", &tasks, "--beta", "10"], extra].concat(), words);
+        let common = ["bound", &prior, "--tasks", &tasks, "--min-examples", "1", "--beta", "10"];
+        place.refused(&[&common[..], extra].concat(), words);
     };
     refused(&["--theorem", "2"], &["--hyper-posterior-std"]);
     refused(&["--theorem", "2", "--hyper-posterior-std", "0.1"], &["--assume", "needs an assumption"]);
@@ -235,7 +241,8 @@ fn simulated_cumulants_state_their_error_and_that_they_are_no_guarantee() {
 fn options_of_bounds_are_refused_where_they_do_nothing_or_make_no_sense() {
     let place = Place::new();
     let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
-    let common = ["bound", &prior, "--tasks", &tasks, "--beta", "10", "--objective", "pacoh"];
+    let common =
+        ["bound", &prior, "--tasks", &tasks, "--min-examples", "1", "--beta", "10", "--objective", "pacoh"];
     for option in ["--draws", "--seed", "--tasks-per-draw", "--fresh-examples"] {
         place.refused(&[&common[..], &[option, "7"]].concat(), &["--theorem"]);
     }
@@ -276,6 +283,8 @@ fn an_assumption_that_cannot_hold_is_refused() {
         &prior,
         "--tasks",
         &tasks,
+        "--min-examples",
+        "1",
         "--beta",
         "10",
         "--theorem",
@@ -339,4 +348,30 @@ fn refusals_name_the_file_of_the_task_or_of_the_prior() {
     let ran = place.run(&["bound", &prior, "--tasks", "column.csv", "--objective", "pacoh", "--beta", "3"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("--task-column") && !ran.stderr.contains("data.task"), "{}", ran.stderr);
+}
+
+#[test]
+fn tasks_of_one_example_need_consent() {
+    let place = Place::new();
+    let prior = golden("gp_prior.safetensors");
+    place.write("t.csv", "task,x,y\nlone,1,2\npair,1,2\npair,2,3\n");
+    let bound = ["bound", &prior, "--tasks", "t.csv", "--objective", "pacoh", "--beta", "3"];
+    place.refused(&bound, &["t.csv: 1 of 2 tasks has one example only", "`lone`", "--min-examples 1"]);
+    let tasks = |minimum: &'static str| {
+        let ran = place.run(&[&bound[..], &["--json", "--min-examples", minimum]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+        (value["tasks"].as_array().unwrap().len(), ran.stderr)
+    };
+    assert_eq!(tasks("1"), (2, String::new()));
+    let (count, stderr) = tasks("2");
+    assert!(
+        count == 1 && stderr.contains("t.csv: 1 task of fewer than 2 examples left out: lone"),
+        "{stderr}"
+    );
+    place.refused(
+        &[&bound[..], &["--min-examples", "3"]].concat(),
+        &["t.csv: none of the 2 tasks", "largest has 2"],
+    );
+    place.refused(&[&bound[..], &["--min-examples", "0"]].concat(), &["--min-examples"]);
 }

@@ -53,7 +53,18 @@ fn a_closed_pipe_is_no_error() {
     // The same with a result that is computed.
     let (prior, tasks) = (golden("gp_prior.safetensors"), golden("tasks.json"));
     let mut child = place
-        .command(&["bound", &prior, "--tasks", &tasks, "--objective", "pacoh", "--beta", "3"])
+        .command(&[
+            "bound",
+            &prior,
+            "--tasks",
+            &tasks,
+            "--min-examples",
+            "1",
+            "--objective",
+            "pacoh",
+            "--beta",
+            "3",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
