@@ -18,7 +18,7 @@ use super::scores::{
     floors_json, heading, not_a_bound, objective_table, rows_of_all, run_json, score_table, temperature_line,
     wrapped,
 };
-use super::train::{prepare, stem, train_in, warn_about, write_report};
+use super::train::{prepare, stem, tell_of_marks, train_in, warn_about, write_report};
 use crate::arguments::Compare;
 use crate::interrupt;
 use crate::output::{bold, command_line, print, print_json};
@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &Compare) -> Result<()> {
     }
     // The tasks are the same in all.
     prepared.first().into_iter().for_each(|(_, experiment)| warn_about(experiment));
+    prepared.iter().for_each(|(_, experiment)| tell_of_marks(experiment, verbosity));
     let bars = MultiProgress::new();
     let outcomes: Vec<Result<RunResults>> = prepared
         .into_par_iter()

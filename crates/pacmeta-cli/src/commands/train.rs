@@ -6,6 +6,7 @@ use std::time::Instant;
 use indicatif::MultiProgress;
 use pacmeta::config::{AnyConfig, Config, located};
 use pacmeta::experiment::{Experiment, Outcome};
+use pacmeta::methods::Resample;
 use pacmeta::report::{RunResults, assemble, page};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
@@ -16,7 +17,7 @@ use super::inputs::first_of;
 use super::scores::{heading, rows_of, run_json, score_table, temperature_line, wrapped};
 use super::trained::{Trained, remember_command, remembered_command, tell_checkpoint};
 use crate::arguments::Train;
-use crate::output::{bold, warn};
+use crate::output::{bold, remark, warn};
 use crate::progress::{Progress, Verbosity};
 
 pub(crate) fn run(arguments: &Train) -> Result<()> {
@@ -40,6 +41,7 @@ fn regression(config: Config, arguments: &Train, out: &Path) -> Result<()> {
     let start = Instant::now();
     let experiment = prepare(config)?;
     warn_about(&experiment);
+    tell_of_marks(&experiment, verbosity);
     let (results, outcome_iterations) = train_in(experiment, out, verbosity, &MultiProgress::new())?;
     let seconds = start.elapsed().as_secs_f64();
     let report = write_report(&results, out, outcome_iterations > 0)?;
@@ -107,6 +109,24 @@ pub(super) fn warn_about(experiment: &Experiment) {
     }
     if experiment.scored().is_empty() {
         warn("no task is held out (`data.held_out` = 0), so nothing will be scored");
+    }
+}
+
+/// Whether the subsets that a table marks are those of training.
+pub(super) fn tell_of_marks(experiment: &Experiment, verbosity: Verbosity) {
+    let Some((marked, resample)) = experiment.marked_subsets() else { return };
+    let tasks = format!("{marked} of {} observed tasks mark S' by `adapt`", experiment.observed().len());
+    match resample {
+        Resample::EachIteration => warn(&format!(
+            "{tasks}, which {} does not use: `method.resample` is \"each_iteration\", so that S' is drawn anew; \"fixed\" uses it",
+            experiment.config().method.kind
+        )),
+        Resample::Fixed if verbosity == Verbosity::Normal => remark(&format!(
+            "{tasks}: {} learns with these subsets (`method.resample` is \"fixed\"), and `method.subset` counts for the other \
+             tasks only",
+            experiment.config().method.kind
+        )),
+        Resample::Fixed => {}
     }
 }
 

@@ -500,3 +500,51 @@ fn a_full_disk_fails_the_run_and_the_same_command_goes_on_later() {
         assert_eq!(place.read(&format!("runs/small/{file}")), place.read(&format!("whole/{file}")), "{file}");
     }
 }
+
+#[test]
+fn subsets_that_a_table_marks_are_those_of_training_unless_somebody_wants_others() {
+    let place = Place::new();
+    let table = |marked: [usize; 2]| {
+        let rows = (0..16).map(|row| {
+            let adapt = u8::from(marked.contains(&(row / 4)));
+            format!("t{},{},{},{adapt}\n", row % 4, row as f64 / 3.0, (row * row) % 7)
+        });
+        format!("task,x,y,adapt\n{}", rows.collect::<String>())
+    };
+    let config = "[data]\npath = \"t.csv\"\nsupport = 2\nheld_out = 0\n[method]\nbeta = 9\nalpha = 3\n[training]\niterations = 3\n";
+    place.write("c.toml", config);
+    let train = |text: String, out: &str, extra: &[&str]| {
+        place.write("t.csv", text);
+        let ran = place.run(&[&["train", "c.toml", "--out", out], extra].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        (
+            place.read(&format!("{out}/prior.safetensors")),
+            place.text(&format!("{out}/config.toml")),
+            ran.stderr,
+        )
+    };
+    let first = train(table([0, 1]), "first", &[]);
+    assert!(
+        first.2.contains("4 of 4 observed tasks mark S' by `adapt`: pacmaml learns with these"),
+        "{}",
+        first.2
+    );
+    assert!(first.1.contains("resample = \"fixed\""), "what was done is stated: {}", first.1);
+    assert_eq!(train(table([0, 1]), "first", &[]).1, first.1, "the same command finds its run");
+    assert_ne!(train(table([2, 3]), "second", &[]).0, first.0, "other marks are other subsets");
+    let anew = ["--set", "method.resample=each_iteration"];
+    let third = train(table([0, 1]), "third", &anew);
+    assert!(
+        third.2.contains("warning: 4 of 4 observed tasks mark S'") && third.2.contains("does not use"),
+        "{}",
+        third.2
+    );
+    assert_eq!(train(table([2, 3]), "fourth", &anew).0, third.0, "marks do not count");
+    let unmarked: String = table([0, 1])
+        .lines()
+        .map(|line| line.rsplit_once(',').map_or(String::new(), |(rest, _)| format!("{rest}\n")))
+        .collect();
+    let fifth = train(unmarked, "fifth", &[]);
+    assert_eq!((&fifth.0, fifth.1.contains("resample = \"each_iteration\"")), (&third.0, true));
+    assert!(!fifth.2.contains("mark S'"), "{}", fifth.2);
+}

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::learners::lbfgs::Lbfgs;
 use crate::learners::{InnerSteps, TargetTemperature};
 use crate::methods::{MethodSettings, Resample, SubsetRule, SubsetSize};
+use crate::task::Task;
 use crate::training::HyperPrior;
 
 /// The most steps of an inner loop, and the largest S'.
@@ -145,7 +146,7 @@ pub(super) fn uses(key: &str, method: MethodKind) -> bool {
 /// | `sigma0_squared` | all but pacoh-map | 3 | variance of the hyper-prior; methods without beta need `lambda` for it | above 0 |
 /// | `subset` | pacmaml, maml, fomaml | `data.support` | m', the size of S' | a count from 1, or a fraction between 0 and 1 |
 /// | `split` | pacmaml, maml, fomaml | `"nested"` | whether S' is judged on all of S or on the rest of it | `"nested"`, `"disjoint"` |
-/// | `resample` | pacmaml, maml, fomaml | `"each_iteration"` | when S' is drawn | `"each_iteration"`, `"fixed"` |
+/// | `resample` | pacmaml, maml, fomaml | `"fixed"` if a table marks S' by `adapt`, else `"each_iteration"` | when S' is drawn: anew, or once and as marked | `"each_iteration"`, `"fixed"` |
 /// | `target_temperature` | pacmaml, pacoh | `"per_example"` | what stays the same for supports of another size | `"per_example"`, `"fixed"` |
 /// | `steps` | maml, fomaml, multi-task | 5; multi-task: 0 | gradient steps of the base learner (multi-task: at target tasks only) | 0 to 10000 |
 /// | `rate` | maml, fomaml, multi-task | 0.01 | the rate of each | above 0 |
@@ -196,8 +197,8 @@ pub struct SubsetConfig {
     pub size: SubsetSize,
     /// Where the posterior of S' is judged.
     pub split: SubsetRule,
-    /// When S' is drawn.
-    pub resample: Resample,
+    /// When S' is drawn. Not known for a table without the key until its tasks are: see [`SubsetConfig::resolved`].
+    pub resample: Option<Resample>,
 }
 
 /// Reptile's search for q*.
@@ -274,7 +275,7 @@ impl MethodConfig {
             };
             entries.push(("subset", size));
             entries.push(("split", name_of(&subset.split)));
-            entries.push(("resample", name_of(&subset.resample)));
+            entries.extend(subset.resample.map(|resample| ("resample", name_of(&resample))));
         }
         entries.extend(self.target_temperature.map(|rule| ("target_temperature", name_of(&rule))));
         if let Some(inner) = &self.inner {
@@ -328,8 +329,18 @@ impl SubsetConfig {
                 return Err(section.error("subset", message));
             }
         }
-        let resample = section.choice("resample", &["each_iteration", "fixed"])?.unwrap_or_default();
+        let resample = section.choice("resample", &["each_iteration", "fixed"])?;
+        // Drawn tasks mark no subsets, the tasks of a table may.
+        let resample = resample.or_else(|| data.synthetic().map(|_| Resample::default()));
         Ok(Self { size, split, resample })
+    }
+
+    /// The same once the observed tasks are known: where nobody said when S' is drawn, subsets that tasks mark by `adapt` stay.
+    #[must_use]
+    pub fn resolved(self, observed: &[Task]) -> Self {
+        let marked = observed.iter().any(|task| task.adapt().is_some());
+        let default = if marked { Resample::Fixed } else { Resample::EachIteration };
+        Self { resample: Some(self.resample.unwrap_or(default)), ..self }
     }
 }
 

@@ -85,7 +85,7 @@ fn an_empty_file_is_the_paper_with_temperatures_to_be_chosen() {
         subset: Some(SubsetConfig {
             size: SubsetSize::Count(5),
             split: SubsetRule::Nested,
-            resample: Resample::EachIteration,
+            resample: Some(Resample::EachIteration),
         }),
         target_temperature: Some(TargetTemperature::PerExample),
         inner: None,

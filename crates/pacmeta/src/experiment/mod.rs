@@ -18,7 +18,7 @@ use crate::environments::{observed_tasks, table, target_tasks};
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, Scores, evaluate, floor_scores, with_support};
 use crate::learners::{InnerSteps, Learner, Proximal, TargetTemperature};
-use crate::methods::{BatchSampler, Member, MethodSettings};
+use crate::methods::{BatchSampler, Member, MethodSettings, Resample};
 use crate::model::{Columns, Model};
 use crate::priors::PriorSpec;
 use crate::standardisation::Standardisation;
@@ -114,11 +114,12 @@ impl Experiment {
     /// # Errors
     /// When the tasks cannot be standardised, or all targets are the same.
     pub fn with_tasks(
-        config: Config,
+        mut config: Config,
         observed: Vec<Task>,
         scored: Vec<Task>,
         columns: Columns,
     ) -> Result<Self> {
+        config.method.subset = config.method.subset.map(|subset| subset.resolved(&observed));
         let standardisation = if config.data.standardise {
             Some(Standardisation::fit_columns(&observed, &columns.features, &columns.target)?)
         } else {
@@ -162,6 +163,13 @@ impl Experiment {
     /// The tasks that are scored (target tasks, or tasks held out), each with its support in `adapt`.
     pub fn scored(&self) -> &[Task] {
         &self.scored
+    }
+
+    /// How many observed tasks mark S' by `adapt` for a method that has an S', and whether training keeps to these subsets.
+    pub fn marked_subsets(&self) -> Option<(usize, Resample)> {
+        let resample = self.config.method.subset?.resample?;
+        let marked = self.observed.iter().filter(|task| task.adapt().is_some()).count();
+        (marked > 0).then_some((marked, resample))
     }
 
     /// Tasks that were too small.
@@ -212,7 +220,7 @@ impl Experiment {
             size: self.config.training.batch,
             subset: subset.map(|subset| subset.size),
             rule: subset.map(|subset| subset.split).unwrap_or_default(),
-            resample: subset.map(|subset| subset.resample).unwrap_or_default(),
+            resample: subset.and_then(|subset| subset.resample).unwrap_or_default(),
             key: key.named("training"),
         }
     }
@@ -294,10 +302,11 @@ impl Experiment {
 
     /// m' of each task.
     fn subset_sizes<'a>(&self, tasks: &'a [Task]) -> impl Iterator<Item = usize> + use<'a> {
-        let subset = self.config.method.subset.as_ref().map(|subset| (subset.size, subset.resample));
-        tasks
-            .iter()
-            .map(move |task| subset.map_or(task.len(), |(size, resample)| size.for_task(resample, task)))
+        let subset = self.config.method.subset;
+        tasks.iter().map(move |task| {
+            subset
+                .map_or(task.len(), |subset| subset.size.for_task(subset.resample.unwrap_or_default(), task))
+        })
     }
 
     /// Networks predict without a variance of their own: theirs is the mean squared error on the rest of each observed
