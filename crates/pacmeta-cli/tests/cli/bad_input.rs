@@ -19,6 +19,11 @@ fn configurations() {
     place.refused(&["train", "broken.toml"], &["broken.toml", "line 1", "TOML"]);
     place.write("unknown.toml", "[training]\niteration = 10\n");
     place.refused(&["train", "unknown.toml"], &["training.iteration", "did you mean `iterations`?"]);
+    for (key, meant) in [("learning_rate", "rate"), ("batch_tasks", "batch")] {
+        let set = format!("training.{key}=3");
+        let meant = format!("did you mean `{meant}`?");
+        place.refused(&["train", "small.toml", "--set", &set], &[&meant]);
+    }
     place.refused(&["train", "small.toml", "--set", "method.beta=-3"], &["method.beta"]);
     place.refused(&["train", "small.toml", "--set", "method.subset=9"], &["method.subset", "does not fit"]);
     place.refused(&["train", "small.toml", "--set", "nonsense"], &["KEY=VALUE"]);

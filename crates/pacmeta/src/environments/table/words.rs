@@ -30,7 +30,10 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// ` (did you mean ...?)` with the candidate nearest to what was written, or nothing if none is near.
+/// The shortest candidate that is worth suggesting because it is a part of what was written.
+const SHORTEST_PART: usize = 4;
+
+/// ` (did you mean ...?)` with the candidate nearest to what was written, else the longest one that is a part of it, or nothing.
 pub(crate) fn did_you_mean<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     if wanted.len() > LONGEST {
         return String::new();
@@ -38,13 +41,23 @@ pub(crate) fn did_you_mean<'a>(wanted: &str, candidates: impl IntoIterator<Item 
     let wanted = wanted.to_lowercase();
     let similarity =
         |candidate: &str| strsim::normalized_damerau_levenshtein(&wanted, &candidate.to_lowercase());
-    candidates
+    let is_part = |candidate: &str| {
+        candidate.len() >= SHORTEST_PART && wanted.contains(candidate.to_lowercase().as_str())
+    };
+    let candidates: Vec<&str> = candidates
         .into_iter()
         .filter(|candidate| !candidate.is_empty() && candidate.len() <= LONGEST)
+        .collect();
+    let nearest = candidates
+        .iter()
         .map(|candidate| (similarity(candidate), candidate))
         .filter(|&(similarity, _)| similarity >= 0.5)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| format!(" (did you mean {}?)", quoted(candidate)))
+        .map(|(_, candidate)| candidate);
+    let part = || candidates.iter().filter(|candidate| is_part(candidate)).max_by_key(|part| part.len());
+    nearest
+        .or_else(part)
+        .map(|candidate| format!(" (did you mean {}?)", quoted(candidate)))
         .unwrap_or_default()
 }
 
@@ -70,6 +83,9 @@ mod tests {
         assert_eq!(did_you_mean("target", ["x", "Traget", "tar"]), " (did you mean `Traget`?)");
         assert_eq!(did_you_mean("y", ["Y"]), " (did you mean `Y`?)");
         assert_eq!(did_you_mean("y", ["price", ""]), "");
+        assert_eq!(did_you_mean("Learning_Rate", ["iterations", "rate"]), " (did you mean `rate`?)");
+        assert_eq!(did_you_mean("batch_of_tasks", ["batch", "task"]), " (did you mean `batch`?)");
+        assert_eq!(did_you_mean("extraordinary", ["x", "ext"]), "");
         assert_eq!(did_you_mean(&"y".repeat(1_000_000), ["y"]), "");
     }
 }
