@@ -19,6 +19,20 @@ fn kind(value: &Value) -> String {
     }
 }
 
+/// The word at a place of the text, if it is one by which some programs write what is no finite number.
+fn not_finite(text: &str, line: usize, column: usize) -> Option<String> {
+    let line = text.split('\n').nth(line.checked_sub(1)?)?.as_bytes();
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic();
+    let at = column.saturating_sub(1).min(line.len());
+    let at = at + usize::from(line.get(at) == Some(&b'-'));
+    let start = at - line[..at].iter().rev().take_while(|byte| is_letter(byte)).count();
+    let end = at + line[at..].iter().take_while(|byte| is_letter(byte)).count();
+    let word = String::from_utf8_lossy(&line[start..end]).into_owned();
+    let sign = if start > 0 && line[start - 1] == b'-' { "-" } else { "" };
+    let known = ["nan", "inf", "infinity"].iter().any(|known| word.eq_ignore_ascii_case(known));
+    known.then(|| format!("{sign}{word}"))
+}
+
 /// The name of a key below a path.
 fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
@@ -62,7 +76,12 @@ impl File<'_> {
                 }
                 _ if problem.is_data() => what.to_string(),
                 _ if problem.is_eof() => format!("the file ends too early ({what}); is it cut off?"),
-                _ => format!("this is not JSON: {what}"),
+                _ => match not_finite(text, problem.line(), problem.column()) {
+                    Some(word) => format!(
+                        "expected a finite number, found {word}, which JSON does not have; remove the example or replace the value"
+                    ),
+                    None => format!("this is not JSON: {what}"),
+                },
             };
             Error::input_at(self.origin, place, message)
         })

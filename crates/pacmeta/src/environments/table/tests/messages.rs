@@ -219,7 +219,11 @@ fn json_files() {
         (r#"{"tasks": [{"x": [1"#, ", line 1, column 19: the file ends too early (EOF while parsing a list); is it cut off?".into()),
         (r#"{"tasks": []} 7"#, ", line 1, column 15: expected nothing after the end of the JSON value; remove the rest".into()),
         (r#"{"tasks": [{"x": [1e999]}]}"#, ", line 1, column 23: expected a finite number, found one that is too large for 64 bits".into()),
-        (r#"{"tasks": [{"x": [NaN]}]}"#, ", line 1, column 19: this is not JSON: expected value".into()),
+        (
+            r#"{"tasks": [{"x": [NaN]}]}"#,
+            ", line 1, column 19: expected a finite number, found NaN, which JSON does not have; remove the example or replace the \
+             value".into(),
+        ),
         (deep.as_str(), ", line 1, column 128: lists or objects are nested too deep; expected at most four levels".into()),
         (
             r#"{"tasks": [{"x": [1], "y": [1], "x": [2]}]}"#,
@@ -246,6 +250,12 @@ fn json_files() {
     ] {
         assert_eq!(json_error(text), format!("t.json{expected}"));
     }
+    for number in ["Infinity", "-Infinity", "nan", "-inf", "-NaN"] {
+        let message = json_error(&format!("{{\"tasks\": [{{\"x\": [1,\n {number}, 2]}}]}}"));
+        let expected = format!("expected a finite number, found {number}, which JSON");
+        assert!(message.starts_with("t.json, line 2") && message.contains(&expected), "{message}");
+    }
+    assert!(json_error(r#"{"tasks": [nap]}"#).contains("this is not JSON"));
     let error = parse_json("t.json", b"{\"tasks\":\n\"\xff\"}", &options()).unwrap_err();
     assert_eq!(error.to_string(), "t.json, line 2: the text is not UTF-8; save the file as UTF-8");
 }
