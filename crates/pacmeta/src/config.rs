@@ -234,6 +234,16 @@ impl Config {
     }
 }
 
+/// The text of a configuration file.
+fn read_source(path: &Path) -> Result<String> {
+    let expected = "a configuration in TOML; check the path, or copy one of those in configs/";
+    let bytes = read_bounded(path, MAX_BYTES).map_err(|error| match error {
+        Error::Io { path, source, .. } => Error::reading(path, source, expected),
+        other => other,
+    })?;
+    source::decode(&path.display().to_string(), &bytes)
+}
+
 /// Reads a file with a parser of texts, and names the line of a key that is wrong.
 fn read_file<T>(
     path: &Path,
@@ -241,7 +251,7 @@ fn read_file<T>(
     parse: impl FnOnce(&str, &str, &[(String, String)]) -> Result<T>,
 ) -> Result<T> {
     let origin = path.display().to_string();
-    let text = source::decode(&origin, &read_bounded(path, MAX_BYTES)?)?;
+    let text = read_source(path)?;
     if text.trim().is_empty() {
         let message = "the file is empty; write the settings into it, or the line `[data]` alone for the defaults of all";
         return Err(Error::input(&origin, message));

@@ -25,7 +25,7 @@ pub enum Error {
         message: String,
     },
     /// The operating system refused to read, write or rename.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("{}", refused_by_system(action, path, source, *expected))]
     Io {
         /// What was attempted, e.g. `read`.
         action: &'static str,
@@ -33,6 +33,8 @@ pub enum Error {
         path: PathBuf,
         /// The reason given by the system.
         source: std::io::Error,
+        /// What should be there and what to do, where that is known.
+        expected: Option<&'static str>,
     },
     /// A covariance matrix is not positive definite. Nothing is added to its diagonal behind the user's back.
     #[error(
@@ -159,6 +161,20 @@ pub enum Error {
     Bound(#[from] pacmeta_bounds::BoundError),
 }
 
+fn refused_by_system(action: &str, path: &Path, source: &std::io::Error, expected: Option<&str>) -> String {
+    let path = path.display();
+    match (expected, source.kind()) {
+        (None, _) => format!("cannot {action} {path}: {source}"),
+        (Some(expected), std::io::ErrorKind::NotFound) => {
+            format!("{path}: there is no such file; expected {expected}")
+        }
+        (Some(expected), std::io::ErrorKind::IsADirectory) => {
+            format!("{path}: is a folder; expected {expected}")
+        }
+        (Some(expected), _) => format!("cannot {action} {path}: {source}; expected {expected}"),
+    }
+}
+
 fn diverged_head(step: usize, rate: f64) -> String {
     match step {
         0 => "the parameters or features are not finite before the first inner step; lower `training.rate`"
@@ -211,7 +227,13 @@ impl Error {
 
     /// An error of the operating system about a path.
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.as_ref().to_path_buf(), source }
+        Self::Io { action, path: path.as_ref().to_path_buf(), source, expected: None }
+    }
+
+    /// The same about a file that was to be read, with what should be there and what to do.
+    pub(crate) fn reading(path: impl AsRef<Path>, source: std::io::Error, expected: &'static str) -> Self {
+        let path = path.as_ref().to_path_buf();
+        Self::Io { action: "read", path, source, expected: Some(expected) }
     }
 
     /// Whether the user interrupted the run.

@@ -186,6 +186,11 @@ impl Model {
                  folder of that run",
             ));
         }
+        if let Err(source) = std::fs::metadata(path) {
+            let expected =
+                "the folder of a run or a checkpoint; check the path, or make a run with `pacmeta train`";
+            return Err(Error::reading(path, source, expected));
+        }
         Self::from_checkpoint(path.display(), &Checkpoint::read(path)?)
     }
 

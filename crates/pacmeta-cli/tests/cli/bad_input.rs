@@ -7,7 +7,25 @@ use crate::helper::{Place, Ran, SMALL, golden};
 #[test]
 fn configurations() {
     let place = Place::with_small();
-    place.refused(&["train", "absent.toml"], &["absent.toml"]);
+    place.refused(
+        &["train", "absent.toml"],
+        &["absent.toml: there is no such file; expected a configuration", "configs/"],
+    );
+    place.refused(
+        &["sweep", "absent.toml"],
+        &["absent.toml: there is no such file; expected a configuration"],
+    );
+    for (environment, more, expected) in [
+        ("images", "", "a folder of pictures a class"),
+        ("text", "[prior]\nmodel = \"synthetic\"\n", "labelled sentences a task"),
+    ] {
+        let data = format!("[data]\nenvironment = \"{environment}\"\npath = \"gone\"\n{more}");
+        place.write("gone.toml", data);
+        place.refused(
+            &["train", "gone.toml"],
+            &["gone: there is no such file; expected", expected, "data.path"],
+        );
+    }
     place.write("latin.toml", b"seed = 1\n# caf\xe9\n");
     place.refused(&["train", "latin.toml"], &["latin.toml", "line 2", "UTF-8"]);
     for nothing in ["", " \n\t\r\n", "\u{feff}\n"] {
@@ -56,7 +74,10 @@ fn tables() {
         &["method.subset", "does not fit"],
     );
     place.write("gone.toml", "[data]\npath = \"gone.csv\"\n");
-    place.refused(&["train", "gone.toml"], &["gone.csv"]);
+    place.refused(
+        &["train", "gone.toml"],
+        &["gone.csv: there is no such file; expected a table in CSV or JSON"],
+    );
 }
 
 #[test]
@@ -71,7 +92,7 @@ fn checkpoints() {
         place.write("cut.safetensors", &whole[..length]);
         evaluate("cut.safetensors", &["cut.safetensors"]);
     }
-    evaluate("absent.safetensors", &["absent.safetensors"]);
+    evaluate("absent.safetensors", &["absent.safetensors: there is no such file", "`pacmeta train`"]);
     place.write("text.safetensors", "hello, this is no checkpoint at all");
     evaluate("text.safetensors", &["text.safetensors"]);
     std::fs::create_dir(place.path("empty")).unwrap();
@@ -106,8 +127,10 @@ fn supports_and_queries() {
         let arguments = ["adapt", &prior, "--support", support, "--query", query, "--temperature", "5"];
         place.refused(&arguments, words);
     };
-    adapt("absent.csv", "q.csv", &["absent.csv"]);
-    adapt("s.csv", "absent.csv", &["absent.csv"]);
+    adapt("absent.csv", "q.csv", &["absent.csv: there is no such file; expected a table in CSV or JSON"]);
+    adapt("s.csv", "absent.csv", &["absent.csv: there is no such file; expected a table in CSV or JSON"]);
+    std::fs::create_dir(place.path("folder")).unwrap();
+    adapt("s.csv", "folder", &["folder: is a folder; expected a table in CSV or JSON"]);
     place.write("ragged.csv", "x,y\n0,1\n1\n");
     adapt("ragged.csv", "q.csv", &["ragged.csv", "line 3"]);
     place.write("other.csv", "z\n0.5\n");

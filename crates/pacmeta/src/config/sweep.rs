@@ -9,9 +9,8 @@ use toml::{Table, Value};
 
 use super::method::{self, MethodConfig};
 use super::section::Section;
-use super::{Config, MAX_BYTES, prior, source, training};
+use super::{Config, prior, read_source, source, training};
 use crate::error::{Error, Result};
-use crate::training::files::read_bounded;
 use crate::training::optimiser::OptimiserKind;
 
 const KEYS: &[&str] = &["seeds", "folds", "metric", "grid"];
@@ -81,8 +80,7 @@ impl SweepFile {
     pub fn read(path: impl AsRef<Path>, overrides: &[(String, String)]) -> Result<Self> {
         let path = path.as_ref();
         let origin = path.display().to_string();
-        let text = source::decode(&origin, &read_bounded(path, MAX_BYTES)?)?;
-        Self::parse(&origin, &text, overrides)
+        Self::parse(&origin, &read_source(path)?, overrides)
     }
 
     /// Reads a text, see [`Config::parse`].

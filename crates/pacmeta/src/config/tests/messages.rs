@@ -337,8 +337,9 @@ fn files_that_cannot_be_read_are_named() {
     let missing = folder.path().join("none.toml");
     let error = Config::read(&missing, &[]).unwrap_err();
     assert!(error.is_input() && error.to_string().contains("none.toml"), "{error}");
+    assert!(error.to_string().contains("there is no such file; expected a configuration in TOML"), "{error}");
     assert!(matches!(error, Error::Io { .. }));
-    assert!(message(Config::read(folder.path(), &[])).contains("cannot read"));
+    assert!(message(Config::read(folder.path(), &[])).contains("is a folder; expected a configuration"));
 
     let file = folder.path().join("a.toml");
     let read = |bytes: &[u8]| {

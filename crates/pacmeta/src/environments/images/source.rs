@@ -91,7 +91,8 @@ impl Listing {
     /// Looks for pictures in a folder or a zip file.
     pub(super) fn find(root: &Path) -> Result<Self> {
         let mut listing = Self { root: root.to_path_buf(), pictures: Vec::new(), archives: Vec::new() };
-        let kind = fs::metadata(root).map_err(|source| Error::io("read", root, source))?;
+        let expected = "a folder or zip file with a folder of pictures a class; check the path (`data.path`)";
+        let kind = fs::metadata(root).map_err(|source| Error::reading(root, source, expected))?;
         if kind.is_dir() {
             walk::folder(root, &mut listing)?;
         } else if ending(&root.to_string_lossy()) == "zip" {

@@ -237,6 +237,8 @@ pub fn parse_support_of(
     }
 }
 
+const EXPECTED: &str = "a table in CSV or JSON, or `-` for standard input; check the path";
+
 /// Longer files are no tables of small tasks.
 const MAX_BYTES: u64 = 1 << 30;
 
@@ -251,7 +253,7 @@ pub fn read_bytes(path: &Path) -> Result<(String, Vec<u8>)> {
         return Ok((origin, bytes));
     }
     let origin = path.display().to_string();
-    let io_error = |source| Error::io("read", path, source);
+    let io_error = |source| Error::reading(path, source, EXPECTED);
     let file = File::open(path).map_err(io_error)?;
     let metadata = file.metadata().map_err(io_error)?;
     if is_device(&metadata) {
@@ -287,7 +289,7 @@ fn too_long(origin: &str, max_bytes: u64) -> Error {
 /// All bytes, unless the first ones show that this is no text, or there are too many.
 fn read_text(origin: &str, mut reader: impl Read, max_bytes: u64) -> Result<Vec<u8>> {
     const FIRST: u64 = 1 << 13;
-    let io_error = |source| Error::io("read", origin, source);
+    let io_error = |source| Error::reading(origin, source, EXPECTED);
     let mut bytes = Vec::new();
     reader.by_ref().take(FIRST).read_to_end(&mut bytes).map_err(io_error)?;
     // UTF-16 has NUL bytes too; where it says what it is, there is a better message later.

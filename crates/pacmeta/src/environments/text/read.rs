@@ -80,7 +80,8 @@ pub fn read_folder(path: &Path) -> Result<Vec<LabelledTexts>> {
     if path.is_file() {
         return Ok(vec![read_texts(path)?]);
     }
-    let list_error = |source| Error::io("list", path, source);
+    let expected = "a folder with a .jsonl file of labelled sentences a task; check the path (`data.path`)";
+    let list_error = |source| Error::reading(path, source, expected);
     let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
     for entry in std::fs::read_dir(path).map_err(list_error)? {
         let file = entry.map_err(list_error)?.path();
