@@ -226,9 +226,12 @@ fn canonical(mut value: Value) -> String {
 fn check_format(origin: &str, metadata: Option<&Value>) -> Result<()> {
     const PLACE: &str = "metadata `pacmeta`";
     let Some(metadata) = metadata else { return Ok(()) };
+    // Some programs write every number with a decimal point.
+    let whole = |found: &Value| found.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0);
     match metadata.get("format") {
-        Some(found) if found.as_u64() == Some(FORMAT) => Ok(()),
-        Some(found) if found.as_u64().is_none() => Err(Error::input_at(
+        Some(found) if whole(found) == Some(FORMAT as f64) => Ok(()),
+        // There never was an earlier one.
+        Some(found) if whole(found).is_none_or(|number| number < FORMAT as f64) => Err(Error::input_at(
             origin,
             format!("{PLACE}, key `format`"),
             format!("expected the number {FORMAT}, found {found}"),

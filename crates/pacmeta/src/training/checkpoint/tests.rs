@@ -216,7 +216,12 @@ fn metadata_of_another_format_is_refused_with_its_writer() {
     assert!(text.contains("key `format`: expected the number 1, found \"1\""), "{text}");
     assert!(refusal(&with("{"), &[]).contains("is not JSON"));
     assert!(refusal(&with("[1]"), &[]).contains("expected a JSON object"));
+    for none in ["0", "0.5", "-1", "1.5", "null"] {
+        let none = refusal(&with(&format!(r#"{{"format":{none}}}"#)), &[]);
+        assert!(none.contains("expected the number 1") && !none.contains("update"), "{none}");
+    }
     assert!(Checkpoint::parse("p", &file(&with(r#"{"format":1}"#), &[])).is_ok());
+    assert!(Checkpoint::parse("p", &file(&with(r#"{"format":1.0}"#), &[])).is_ok());
 }
 
 #[test]
