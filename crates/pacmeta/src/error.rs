@@ -161,6 +161,26 @@ pub enum Error {
     Bound(#[from] pacmeta_bounds::BoundError),
 }
 
+/// What is wrong with a JSON value, without the names that types have in this program.
+pub(crate) fn json_in_words(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    for name in ["usize", "u64", "u32", "u16", "u8"] {
+        text = text.replace(&format!("expected {name}"), "expected a whole number from 0 on");
+    }
+    for name in ["f64", "f32"] {
+        text = text.replace(&format!("expected {name}"), "expected a number");
+    }
+    for (name, words) in [
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected an object"),
+        ("invalid type: ", "found "),
+        ("invalid value: ", "found "),
+    ] {
+        text = text.replace(name, words);
+    }
+    text
+}
+
 fn refused_by_system(action: &str, path: &Path, source: &std::io::Error, expected: Option<&str>) -> String {
     let path = path.display();
     match (expected, source.kind()) {

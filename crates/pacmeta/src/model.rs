@@ -1,5 +1,6 @@
 //! A model: a meta-learned prior with everything that is needed to use it on a new data set, and its checkpoint file.
 
+mod metadata;
 mod shape;
 
 use std::path::Path;
@@ -226,32 +227,29 @@ impl Model {
         Ok(model)
     }
 
-    fn read_metadata(&mut self, origin: &str, metadata: &Value) -> Result<()> {
-        let Value::Object(entries) = metadata else {
+    fn read_metadata(&mut self, origin: &str, stated: &Value) -> Result<()> {
+        let Value::Object(entries) = stated else {
             return Err(Error::input_at(origin, "metadata `pacmeta`", "expected a JSON object"));
         };
         for (key, value) in entries {
-            let place = || format!("metadata `pacmeta`, key `{key}`");
+            let place = || metadata::place(key);
             match key.as_str() {
                 "format" | "written_by" => {}
                 "prior" => check_prior(origin, value, &self.spec)?,
                 "standardisation" if !value.is_null() => {
-                    let standardisation: Standardisation = serde_json::from_value(value.clone())
-                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    let standardisation: Standardisation = metadata::part(origin, key, value)?;
                     standardisation
                         .check_dimension(self.spec.dimension())
                         .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
                     self.standardisation = Some(standardisation);
                 }
                 "learner" if !value.is_null() => {
-                    let learner: Learner = serde_json::from_value(value.clone())
-                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    let learner: Learner = metadata::part(origin, key, value)?;
                     learner.check().map_err(|message| Error::input_at(origin, place(), message))?;
                     self.learner = Some(learner);
                 }
                 "columns" if !value.is_null() => {
-                    let columns: Columns = serde_json::from_value(value.clone())
-                        .map_err(|error| Error::input_at(origin, place(), error.to_string()))?;
+                    let columns: Columns = metadata::part(origin, key, value)?;
                     if columns.features.len() != self.spec.dimension() {
                         let message = format!(
                             "names {} features, the prior has {}",

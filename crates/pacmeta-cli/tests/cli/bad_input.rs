@@ -319,6 +319,30 @@ fn metadata_are_refused_by_their_key_and_what_is_missing_is_said() {
         let ran = place.refused(&evaluate, &[&format!("key `{key}`"), "expected an object with", words]);
         assert!(!ran.stderr.contains("Unchecked") && !ran.stderr.contains("enum"), "{}", ran.stderr);
     }
+    let standard = |x_mean: Value, y_std: Value| json!({"format": 1, "standardisation": {"x_mean": x_mean, "x_std": [1], "y_mean": 0, "y_std": y_std}});
+    let steps = json!({"format": 1, "learner": {"kind": "steps", "inner": {"steps": -1, "rate": 1}, "noise_variance": 1}});
+    for (metadata, key, words) in [
+        (
+            standard(json!(["a"]), json!(1)),
+            "standardisation.x_mean",
+            "expected a list of numbers, found `[\"a\"]`",
+        ),
+        (standard(json!([0]), json!("a")), "standardisation.y_std", "expected a number, found `\"a\"`"),
+        (steps, "learner.inner.steps", "expected a whole number from 0 on, found `-1`"),
+        (
+            json!({"format": 1, "columns": {"features": "x", "target": "y"}}),
+            "columns.features",
+            "a list of texts",
+        ),
+        (
+            json!({"format": 1, "standardisation": {"x_mean": [0]}}),
+            "standardisation",
+            "missing field `x_std`",
+        ),
+    ] {
+        with(metadata);
+        place.refused(&evaluate, &[&format!("p.safetensors, metadata `pacmeta`, key `{key}`: "), words]);
+    }
     with(json!({"format": "1"}));
     let ran = place.refused(&evaluate, &["key `format`", "expected the number 1"]);
     assert!(!ran.stderr.contains("update"), "{}", ran.stderr);

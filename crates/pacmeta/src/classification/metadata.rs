@@ -4,7 +4,7 @@ use pacmeta_tensor::Parameters;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, json_in_words};
 use crate::training::checkpoint::{Checkpoint, NamedTensor, Precision};
 
 /// Keys that every checkpoint has.
@@ -39,7 +39,7 @@ impl<'a> Metadata<'a> {
     /// When a key is missing or not what it should be.
     pub(crate) fn part<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.map.get(key).cloned().unwrap_or_default();
-        serde_json::from_value(value).map_err(|error| self.error(key, error.to_string()))
+        serde_json::from_value(value).map_err(|error| self.error(key, json_in_words(&error)))
     }
 
     pub(crate) fn error(&self, key: &str, message: String) -> Error {

@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::{Checkpoint, NamedTensor, Precision};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, json_in_words};
 
 pub(crate) const PREFIX: usize = 8;
 /// The limit of the reference implementation.
@@ -69,7 +69,8 @@ impl<'de> Deserialize<'de> for Header {
 pub(super) fn parse(origin: &str, bytes: &[u8]) -> Result<Checkpoint> {
     let (header, data) = split(origin, bytes)?;
     let mut header: Header = serde_json::from_slice(header).map_err(|error| {
-        Error::input(origin, format!("the safetensors header is not usable: {error}; copy the file again"))
+        let problem = json_in_words(&error);
+        Error::input(origin, format!("the safetensors header is not usable: {problem}; copy the file again"))
     })?;
     header.tensors.sort_by_key(|(_, info)| info.data_offsets); // stable: empty tensors keep the header's order
     check_ranges(origin, &header.tensors, data.len())?;

@@ -157,7 +157,7 @@ fn headers_that_lie_are_refused_with_the_tensor_and_the_reason() {
         (one("F64", "[2305843009213693952]", 0, 8), 8, &["tensor `w`", "beyond this machine"]),
         (one("BF16", "[4]", 0, 8), 8, &["tensor `w`", "type BF16", "F32 and F64"]),
         (one("Q7", "[4]", 0, 8), 8, &["tensor `w`", "Q7"]),
-        (one("F32", "[-1]", 0, 8), 8, &["tensor `w`", "-1"]),
+        (one("F32", "[-1]", 0, 8), 8, &["tensor `w`", "-1", "expected a whole number from 0 on"]),
         (
             format!("{{{},{}}}", entry("w", "F32", "[2]", 0, 8), entry("v", "F32", "[2]", 4, 12)),
             12,
