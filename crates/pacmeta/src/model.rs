@@ -9,6 +9,7 @@ use pacmeta_tensor::Parameters;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::environments::table::counted;
 use crate::error::{Error, Result};
 use crate::learners::{Adapted, Learner, TargetTemperature};
 use crate::priors::{GaussianProcessSpec, Kernel, PriorSpec};
@@ -122,7 +123,11 @@ impl Model {
         if task.dimension() != self.spec.dimension() {
             return Err(Error::input(
                 format!("task `{}`", task.name()),
-                format!("has {} features, the prior expects {}", task.dimension(), self.spec.dimension()),
+                format!(
+                    "has {}, the prior expects {}",
+                    counted(task.dimension(), "feature"),
+                    self.spec.dimension()
+                ),
             ));
         }
         match &self.standardisation {
@@ -252,8 +257,8 @@ impl Model {
                     let columns: Columns = metadata::part(origin, key, value)?;
                     if columns.features.len() != self.spec.dimension() {
                         let message = format!(
-                            "names {} features, the prior has {}",
-                            columns.features.len(),
+                            "names {}, the prior has {}",
+                            counted(columns.features.len(), "feature"),
                             self.spec.dimension()
                         );
                         return Err(Error::input_at(origin, place(), message));

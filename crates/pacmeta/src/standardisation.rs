@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::environments::table::counted;
 use crate::error::{Error, Result};
 use crate::task::Task;
 
@@ -100,9 +101,9 @@ impl Standardisation {
         let dimension = first.dimension();
         if let Some(other) = tasks.iter().find(|task| task.dimension() != dimension) {
             return refuse(format!(
-                "task `{}` has {} features and task `{}` has {dimension}; all tasks need the same",
+                "task `{}` has {} and task `{}` has {dimension}; all tasks need the same",
                 other.name(),
-                other.dimension(),
+                counted(other.dimension(), "feature"),
                 first.name()
             ));
         }
@@ -249,7 +250,7 @@ impl Standardisation {
     }
 
     fn wrong_dimension(&self, found: usize) -> String {
-        format!("expected {} features as in the observed tasks, found {found}", self.dimension())
+        format!("expected {} as in the observed tasks, found {found}", counted(self.dimension(), "feature"))
     }
 }
 
@@ -325,9 +326,7 @@ mod tests {
 
         let refusal = |tasks: &[Task]| Standardisation::fit(tasks).unwrap_err().to_string();
         assert!(refusal(&[]).contains("no task"));
-        assert!(
-            refusal(&[tasks()[0].clone(), narrow]).contains("task `c` has 1 features and task `a` has 2")
-        );
+        assert!(refusal(&[tasks()[0].clone(), narrow]).contains("task `c` has 1 feature and task `a` has 2"));
         let huge = Task::new("d", 1, vec![1e200, -1e200], vec![1.0, 1.0]).unwrap();
         assert!(refusal(&[huge]).contains("feature 0 are too large"));
         let huge = Task::new("d", 1, vec![1.0, 1.0], vec![f64::MAX, f64::MAX]).unwrap();

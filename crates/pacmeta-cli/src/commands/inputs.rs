@@ -101,7 +101,7 @@ pub(super) fn read_tasks(
                 return Err(Error::input(
                     origin,
                     format!(
-                        "x has {} features, the prior expects {}: {}",
+                        "the number of features of x is {}, the prior expects {}: {}",
                         table.feature_names.len(),
                         columns.features.len(),
                         columns.features.join(", ")

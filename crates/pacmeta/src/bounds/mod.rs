@@ -26,6 +26,7 @@ pub use theorem::{SimulatedPsi, Statement, TheoremReport, TheoremRequest, bound,
 use pacmeta_tensor::Key;
 
 use crate::environments::Environment;
+use crate::environments::table::counted;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::priors::{GaussianProcessSpec, PriorSpec};
@@ -71,7 +72,10 @@ fn same_dimension(environment: &dyn Environment, dimension: usize) -> Result<()>
     }
     Err(Error::input(
         format!("environment `{}`", environment.name()),
-        format!("has inputs of {} features, the prior expects {dimension}", environment.dimension()),
+        format!(
+            "has inputs of {}, the prior expects {dimension}",
+            counted(environment.dimension(), "feature")
+        ),
     ))
 }
 

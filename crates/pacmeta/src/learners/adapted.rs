@@ -5,6 +5,7 @@ use pacmeta_tensor::Parameters;
 use super::gibbs_gp::{Context, Covariance, GpPosterior, Points, check_size, check_together};
 use super::squared_loss::SquaredLoss;
 use super::{Learner, TargetTemperature};
+use crate::environments::table::counted;
 use crate::error::{Error, Result};
 use crate::priors::{GaussianProcess, PriorSpec};
 use crate::standardisation::Standardisation;
@@ -148,7 +149,7 @@ impl Adapted {
         if !inputs.len().is_multiple_of(self.dimension) {
             return Err(Error::input(
                 "query points",
-                format!("{} numbers are not rows of {} features", inputs.len(), self.dimension),
+                format!("{} numbers are not rows of {}", inputs.len(), counted(self.dimension, "feature")),
             ));
         }
         match &self.standardisation {
