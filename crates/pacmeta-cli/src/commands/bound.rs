@@ -91,7 +91,7 @@ fn as_text(report: &ObjectiveReport, model: &Model) -> String {
             task.name.clone(),
             number(task.log_z),
             number(task.risk),
-            task.risk_adapt.map(number).unwrap_or_default(),
+            number(task.risk_adapt),
             number(task.kl),
             number(task.w),
         ]);

@@ -166,9 +166,8 @@ pub struct ObjectiveTask {
     pub log_z: f64,
     /// The empirical risk on all of S.
     pub risk: f64,
-    /// The empirical risk on S' (PACMAML).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk_adapt: Option<f64>,
+    /// The empirical risk on what the base learner saw: S' (PACMAML), or all of S (PACOH), where it equals `risk`.
+    pub risk_adapt: f64,
     /// The divergence of the posterior from the prior.
     pub kl: f64,
     /// W_1 or W_2.
@@ -359,7 +358,7 @@ fn report_tasks(kind: ObjectiveKind, tasks: &[Task], values: &[TaskObjective]) -
                 name: task.name().to_owned(),
                 log_z: values.log_partition,
                 risk: values.risk,
-                risk_adapt: values.risk_adapt,
+                risk_adapt: values.risk_adapt.unwrap_or(values.risk),
                 kl: values.kl,
                 w,
             })
