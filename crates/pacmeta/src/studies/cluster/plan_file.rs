@@ -2,8 +2,8 @@
 //!
 //! Lines have the shape of those of a record, `{"crc32c":"xxxxxxxx","record":...}`. The first holds the study and its
 //! version, the version of the program, the folder and configuration it was made from, the plan of the study, and a
-//! digest of all that and of the hashes of all pieces. The others hold index, hash, label and content of a piece. So a
-//! line that was changed, taken away or moved is noticed before anything is trained.
+//! digest of all that and of all other lines. These hold index, hash, label and content of a piece. So a line that was
+//! changed, taken away or moved is noticed before anything is trained.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::studies::record::{checked_body, line_of};
 use crate::studies::spec::Spec;
 use crate::training::files::{read_bounded, write_atomically};
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const MAX_BYTES: u64 = 1 << 32;
 const MAX_CONFIG_BYTES: u64 = 1 << 24;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -65,7 +65,9 @@ impl Header {
         let blank = Self { digest: String::new(), ..self.clone() };
         let text = serde_json::to_string(&blank).map_err(|error| Error::input("plan", error.to_string()))?;
         let start = Key::new(u64::from(FORMAT)).named("plan").named(&text);
-        let key = lines.iter().fold(start, |key, line| key.index(line.index as u64).named(&line.hash));
+        let key = lines.iter().fold(start, |key, line| {
+            key.index(line.index as u64).named(&line.hash).named(&line.label).named(&line.spec.to_string())
+        });
         Ok(key.to_string())
     }
 }
@@ -312,11 +314,16 @@ fn body<T: DeserializeOwned>(origin: &str, number: usize, line: &[u8]) -> Result
 /// Asked before the rest, which another version may have written in another way.
 fn refuse_other_version(origin: &str, header: &Value) -> Result<()> {
     let writer = header["pacmeta"].as_str().unwrap_or("unknown");
-    if header["plan_format"].as_u64() == Some(u64::from(FORMAT)) && writer == VERSION {
-        return Ok(());
+    if writer != VERSION {
+        let message = format!(
+            "was made by pacmeta {writer}, this is {VERSION}; numbers may differ between versions: run it with that one, or {ANOTHER}"
+        );
+        return Err(Error::input(origin, message));
     }
-    let message = format!(
-        "was made by pacmeta {writer}, this is {VERSION}; numbers may differ between versions: run it with that one, or {ANOTHER}"
-    );
-    Err(Error::input(origin, message))
+    let format = &header["plan_format"];
+    if format.as_u64() != Some(u64::from(FORMAT)) {
+        let message = format!("is a plan in format {format}, this program reads format {FORMAT}; {ANOTHER}");
+        return Err(Error::input(origin, message));
+    }
+    Ok(())
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::*;
@@ -12,6 +13,7 @@ use crate::config::SweepFile;
 use crate::error::Error;
 use crate::studies::record::line_of;
 use crate::studies::runner::{self, Failures, Progress, SilentStudy, StudyObserver};
+use crate::studies::spec::Stop;
 use crate::studies::sweep::{self, SweepOutcome};
 use crate::studies::{Ending, Keep, Records};
 
@@ -108,29 +110,71 @@ fn changed_moved_and_missing_lines_are_refused() {
     refused(String::new(), &["is no plan of a sweep"]);
     refused(line_of(&serde_json::json!({"hash": "x"})).unwrap(), &["is no plan of a sweep"]);
 
-    // Somebody who makes the checksums fit is found out by the hashes.
+    // Somebody who makes the checksum of a line fit is found out by the digest of all.
     let body = |line: &str| -> serde_json::Value {
         serde_json::from_str::<serde_json::Value>(line).unwrap()["record"].clone()
     };
-    let mut edited = body(lines[2]);
-    edited["spec"]["config"]["training"]["iterations"] = 39.into();
-    let text = [lines[0], lines[1], line_of(&edited).unwrap().trim_end(), lines[3], ""].join("\n");
-    let path = folder.path().join("edited.jsonl");
-    std::fs::write(&path, text).unwrap();
-    let plan = PlanFile::read(&path).unwrap();
-    let error = SweepSpec::ready(&plan, plan.lines()).unwrap_err().to_string();
-    assert!(error.contains("line 3") && error.contains("not the one that was planned"), "{error}");
-    edited["hash"] = "0123456789abcdef0123456789abcdef".into();
-    refused(
-        [lines[0], lines[1], line_of(&edited).unwrap().trim_end(), lines[3], ""].join("\n"),
-        &["its digest does not fit"],
-    );
+    let edited_is_refused = |edited: serde_json::Value| {
+        let edited = line_of(&edited).unwrap();
+        refused(
+            [lines[0], lines[1], edited.trim_end(), lines[3], ""].join("\n"),
+            &["its digest does not fit", "lines were changed"],
+        );
+    };
+    for (pointer, value) in [
+        ("/spec/config/training/iterations", serde_json::json!(39)),
+        ("/label", serde_json::json!("another model")),
+        ("/hash", serde_json::json!("0123456789abcdef0123456789abcdef")),
+    ] {
+        let mut edited = body(lines[2]);
+        *edited.pointer_mut(pointer).unwrap() = value;
+        edited_is_refused(edited);
+    }
 
     let mut header = body(lines[0]);
     header["pacmeta"] = "99.0.0".into();
     refused(line_of(&header).unwrap(), &["was made by pacmeta 99.0.0"]);
-    header["plan_format"] = 2.into();
+    header["plan_format"] = 1.into();
     refused(line_of(&header).unwrap(), &["was made by pacmeta 99.0.0"]);
+    header["pacmeta"] = env!("CARGO_PKG_VERSION").into();
+    refused(
+        line_of(&header).unwrap(),
+        &["is a plan in format 1, this program reads format 2", "another name"],
+    );
+}
+
+/// A piece that does not have the hash of its content, as if the program had changed without its version.
+#[derive(Clone, Serialize, Deserialize)]
+struct Changeling(u32);
+
+impl Spec for Changeling {
+    const STUDY: &'static str = "changelings";
+    const VERSION: u32 = 1;
+    type Outcome = u32;
+
+    fn label(&self) -> String {
+        "a changeling".to_owned()
+    }
+
+    fn cost(&self) -> f64 {
+        1.0
+    }
+
+    fn run(&self, _: Stop<'_>) -> Result<u32> {
+        Ok(self.0)
+    }
+
+    fn hash(&self) -> Result<String> {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        Ok(ASKED.fetch_add(1, Ordering::SeqCst).to_string())
+    }
+}
+
+#[test]
+fn a_piece_that_is_not_the_planned_one_is_refused() {
+    let plan = PlanFile::new(&(), &[Changeling(7)], Path::new("."), None).unwrap();
+    let error = plan.specs::<Changeling>(plan.lines()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("line 2") && error.contains("not the one that was planned"), "{error}");
 }
 
 #[test]
