@@ -111,6 +111,24 @@ fn grids_that_mean_nothing_are_refused_before_anything_is_trained() {
 }
 
 #[test]
+fn grids_over_pictures_and_texts_are_refused_with_what_to_do_instead() {
+    let place = place(5);
+    for environment in ["images", "text"] {
+        let grid = "[sweep.grid]\n\"method.name\" = [\"pacoh\", \"pacmaml\"]\n";
+        let text =
+            format!("[data]\nenvironment = \"{environment}\"\npath = \"p\"\n[prior]\nhead = 3\n{grid}");
+        place.write("classes.toml", text);
+        for command in
+            [&["sweep", "classes.toml"][..], &["sweep", "plan", "classes.toml", "-o", "plan.jsonl"]]
+        {
+            let words = ["data.environment", "a sweep is for regression", "pacmeta train CONFIG.toml --set"];
+            place.refused(command, &words);
+        }
+    }
+    assert!(!place.path("plan.jsonl").exists());
+}
+
+#[test]
 fn settings_that_all_fail_end_with_1_and_a_report() {
     let place = place(5);
     let ran = place.run(&["sweep", "grid.toml", "--out", "out", "-q", "--set", "training.rate=1e300"]);

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::any::is_of_classification;
 use super::method::{self, MethodConfig};
 use super::section::Section;
 use super::{Config, prior, read_source, source, training};
@@ -90,6 +91,11 @@ impl SweepFile {
     pub fn parse(origin: &str, text: &str, overrides: &[(String, String)]) -> Result<Self> {
         let mut table = source::parse(origin, text)?;
         source::set(&mut table, overrides)?;
+        if is_of_classification(&table) {
+            let message = "a sweep is for regression, on tables or on drawn tasks; for pictures and texts give every \
+                           setting a job and a folder of its own: `pacmeta train CONFIG.toml --set KEY=VALUE --out DIR`";
+            return Err(Error::config("data.environment", message));
+        }
         let section = Section::open(&table, "sweep", KEYS)?;
         let grid = match section.value("grid") {
             Some(Value::Table(grid)) if !grid.is_empty() => grid.clone(),
