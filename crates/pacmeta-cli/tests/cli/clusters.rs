@@ -199,12 +199,48 @@ fn tables_that_changed_after_planning_are_refused() {
         place.refused(&run, &["tasks.csv", "has changed since the plan was made in", "restore it"]);
     }
     std::fs::rename(place.path("tasks.csv"), place.path("elsewhere/tasks.csv")).unwrap();
-    place.refused(&run, &["tasks.csv", "the plan was made in", "bring the table there", "plan again here"]);
+    place.refused(&run, &["tasks.csv", "the plan was made in", "beside the plan", "plan again here"]);
     // Only jobs need it.
     assert_eq!(array(&place, &[]), "0,2");
     place.ok(&["sweep", "slurm", "plan.jsonl"]);
     place.ok(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
     assert_eq!(endings(&place, "collected").len(), 1);
+}
+
+/// A plan and its table that were brought to another place, where the first one is not.
+#[test]
+fn a_plan_that_was_moved_finds_its_table_beside_it() {
+    for table in ["tasks.csv", "data/tasks.csv"] {
+        let place = Place::new();
+        let rows = (0..48).map(|row| format!("t{},{},{}\n", row / 6, row % 6, f64::from(row) * 0.1));
+        let rows: String = std::iter::once("task,x,y\n".to_owned()).chain(rows).collect();
+        place.write(&format!("first/{table}"), &rows);
+        place.write(
+            "first/grid.toml",
+            format!(
+                "[data]\npath = \"{table}\"\nsupport = 3\nheld_out = 4\n[prior]\nhidden = [4]\n[training]\niterations = 10\n\
+                 [sweep.grid]\n\"method.name\" = [\"pacoh\"]\n\"method.beta_per_example\" = [10, 30]\n"
+            ),
+        );
+        let plan = ["sweep", "plan", "grid.toml", "-o", "plan.jsonl"];
+        let output = place.command(&plan).current_dir(place.path("first")).output().unwrap();
+        assert_eq!(Ran::from(output).code, Some(0));
+        std::fs::rename(place.path("first"), place.path("second")).unwrap();
+        let run = ["sweep", "run", "second/plan.jsonl", "--index", "1", "-q"];
+        place.ok(&run);
+        // Another table of that name is not taken for it.
+        place.write(&format!("second/{table}"), rows.replacen("t1,1,", "t1,2,", 1));
+        place.refused(&["sweep", "run", "second/plan.jsonl", "--index", "2"], &["tasks.csv", "has changed"]);
+        // Without its folders.
+        place.write("third/tasks.csv", &rows);
+        std::fs::copy(place.path("second/plan.jsonl"), place.path("third/plan.jsonl")).unwrap();
+        place.ok(&["sweep", "run", "third/plan.jsonl", "--index", "1", "-q"]);
+        let ending = |folder: &str| -> Value {
+            let bytes = place.read(&format!("{folder}/plan.results/000001.json"));
+            serde_json::from_slice::<Value>(&bytes).unwrap()["record"]["ending"].clone()
+        };
+        assert_eq!(ending("second"), ending("third"));
+    }
 }
 
 #[test]

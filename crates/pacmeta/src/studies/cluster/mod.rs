@@ -39,8 +39,8 @@ impl FromPlan for SweepSpec {
     fn ready(plan: &PlanFile, lines: &[PlanLine]) -> Result<Vec<Self>> {
         let pieces = plan.specs::<Self>(lines)?;
         let study = plan.study_plan::<Plan>()?;
-        let table = table_of(&study, Path::new(plan.folder()));
-        let prepared = Prepared::again(study, Path::new(plan.folder())).map_err(|error| match table {
+        let table = table_of(&study, plan);
+        let prepared = Prepared::again(study, table.as_deref()).map_err(|error| match table {
             Some(table) => about_table(&table, plan.folder(), error),
             None => error,
         })?;
@@ -49,10 +49,14 @@ impl FromPlan for SweepSpec {
     }
 }
 
-/// The table of a sweep, which is the one thing that its plan does not hold.
-fn table_of(study: &Plan, folder: &Path) -> Option<PathBuf> {
-    let data = study.settings.first()?.config.data.table()?;
-    std::path::absolute(folder.join(&data.path)).ok()
+/// The table of a sweep, which is the one thing that its plan does not hold: where it was when the plan was made; where
+/// there is none, beside the plan. A checksum of the tasks tells a wrong one.
+fn table_of(study: &Plan, plan: &PlanFile) -> Option<PathBuf> {
+    let path = &study.settings.first()?.config.data.table()?.path;
+    let planned = std::path::absolute(Path::new(plan.folder()).join(path)).ok()?;
+    let beside = [path.as_path(), Path::new(path.file_name()?)].map(|name| plan.beside().join(name));
+    let found = beside.into_iter().find(|other| !planned.exists() && other.exists());
+    found.map_or(Some(planned), |other| std::path::absolute(other).ok())
 }
 
 /// What is wrong with the table: it could be read when the plan was made in `folder`, so it is away, or has changed.
@@ -62,8 +66,8 @@ fn about_table(table: &Path, folder: &str, error: Error) -> Error {
         error if !error.is_input() => error,
         Error::Io { source, .. } => {
             let message = format!(
-                "cannot be read ({source}); the plan was made in {folder}: bring the table there, or plan again here \
-                 under another name"
+                "cannot be read ({source}); the plan was made in {folder}: bring the table there or beside the plan, or \
+                 plan again here under another name"
             );
             Error::input(table.display(), message)
         }

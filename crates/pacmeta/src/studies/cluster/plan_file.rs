@@ -242,6 +242,11 @@ impl PlanFile {
         &self.header.folder
     }
 
+    /// The folder that the file is in.
+    pub fn beside(&self) -> &Path {
+        Path::new(&self.origin).parent().unwrap_or(Path::new(""))
+    }
+
     /// The configuration, where there was one.
     pub fn config(&self) -> Option<&ConfigMark> {
         self.header.config.as_ref()

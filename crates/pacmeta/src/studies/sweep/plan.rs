@@ -87,17 +87,17 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The tasks of a plan that was made earlier, had once more; a relative path of a table is seen from `folder`.
+    /// The tasks of a plan that was made earlier, had once more; those of a table are read from `table`.
     ///
     /// # Errors
     /// When the tasks cannot be had, or are not those of the plan.
-    pub fn again(plan: Plan, folder: &Path) -> Result<Self> {
+    pub fn again(plan: Plan, table: Option<&Path>) -> Result<Self> {
         let Some(first) = plan.settings.first() else {
             return Err(Error::input("the plan of the sweep", "has no settings"));
         };
         let mut config = first.config.clone();
-        if let DataSource::Table(data) = &mut config.data.source {
-            data.path = folder.join(&data.path);
+        if let (DataSource::Table(data), Some(table)) = (&mut config.data.source, table) {
+            data.path = table.to_owned();
         }
         let tasks = Experiment::prepare(config)?;
         let checksum = format!("{:08x}", tasks.data_checksum());
