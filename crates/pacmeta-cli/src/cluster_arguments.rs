@@ -134,6 +134,9 @@ pub(crate) struct SweepStatus {
     /// Print only the missing indices, as `sbatch --array` takes them; nothing if there are none
     #[arg(long, conflicts_with = "json")]
     pub(crate) array: bool,
+    /// The most jobs at the same time, as for `slurm`: behind the indices, as Slurm takes it
+    #[arg(long, value_name = "N", value_parser = from_one, allow_negative_numbers = true)]
+    pub(crate) max_running: Option<NonZeroUsize>,
     /// Count failed models as missing
     #[arg(long)]
     pub(crate) retry_failed: bool,

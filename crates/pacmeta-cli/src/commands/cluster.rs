@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pacmeta::config::SweepFile;
 use pacmeta::studies::cluster::{
     Chunks, ConfigMark, FromPlan, Job, PlanFile, Results, ScriptOptions, Survey, array_expression, collect,
-    script,
+    limited, script,
 };
 use pacmeta::studies::sinusoid::{Plan as SinusoidPlan, SinusoidSpec};
 use pacmeta::studies::sweep::{Analysis, Plan, SweepSpec, prepare};
@@ -215,7 +215,7 @@ fn status(arguments: &SweepStatus) -> Result<()> {
         again.sort_unstable();
     }
     let chunks = Chunks::new(survey.pieces, arguments.chunk);
-    let array = array_expression(&chunks.jobs_of(&again));
+    let array = limited(&array_expression(&chunks.jobs_of(&again)), arguments.max_running.map(Into::into));
     if arguments.array {
         return print(&if array.is_empty() { String::new() } else { format!("{array}\n") });
     }

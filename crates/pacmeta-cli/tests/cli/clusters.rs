@@ -67,11 +67,14 @@ fn a_plan_run_by_index_and_collected_equals_a_local_sweep() {
         assert_eq!(array(&place, &[]), rest, "{name}");
     }
     assert_eq!(array(&place, &["--chunk", "2"]), "1");
+    assert_eq!(array(&place, &["--max-running", "5"]), "2%5");
+    let status = place.ok(&["sweep", "status", "plan.jsonl", "--max-running", "5"]);
+    assert!(status.contains("missing   2\nresubmit  sbatch --array=2%5 SCRIPT\n"), "{status}");
     let partial = place.run(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
     assert_eq!(partial.code, Some(0));
     assert!(partial.stderr.contains("1 of 5 models are missing: 2"), "{}", partial.stderr);
     place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "--chunk", "2", "-q"]);
-    assert_eq!(array(&place, &[]), "");
+    assert_eq!((array(&place, &[]), array(&place, &["--max-running", "5"])), (String::new(), String::new()));
     let status = place.ok(&["sweep", "status", "plan.jsonl"]);
     assert_eq!(status, "5 models: 5 done, 0 failed, 0 missing\n");
 

@@ -63,3 +63,19 @@ pub fn array_expression(indices: &[usize]) -> String {
     }
     text
 }
+
+/// Such an expression with the most jobs at the same time: `3-7,12%5`. Nothing stays nothing.
+///
+/// ```
+/// use pacmeta::studies::cluster::limited;
+///
+/// assert_eq!(limited("3-7,12", Some(5)), "3-7,12%5");
+/// assert_eq!(limited("3-7,12", None), "3-7,12");
+/// assert_eq!(limited("", Some(5)), "");
+/// ```
+pub fn limited(expression: &str, max_running: Option<usize>) -> String {
+    match max_running {
+        Some(most) if !expression.is_empty() => format!("{expression}%{most}"),
+        _ => expression.to_owned(),
+    }
+}

@@ -14,7 +14,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-pub use indices::{Chunks, array_expression};
+pub use indices::{Chunks, array_expression, limited};
 pub use plan_file::{ConfigMark, PlanFile, PlanLine};
 pub use results::{Counted, Job, Results, Survey, collect};
 pub use script::{Launcher, SHORTEST_MINUTES, ScriptOptions, script};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::indices::{Chunks, array_expression};
+use super::indices::{Chunks, array_expression, limited};
 
 /// Who starts the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ pub struct ScriptOptions {
 }
 
 /// The most indices of an array of Slurm unless its configuration says otherwise (`MaxArraySize` is 1001).
-pub(super) const USUAL_ARRAY: usize = 1001;
+pub const USUAL_ARRAY: usize = 1001;
 
 /// Slurm sends its signal so many seconds ahead of the limit of time, by its manual up to a minute earlier.
 const LEAD_SECONDS: u32 = 120;
@@ -88,11 +88,11 @@ fn head(options: &ScriptOptions) -> String {
 
 fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     let last = chunks.jobs().saturating_sub(1);
-    let limit = options.max_running.map(|most| format!("%{most}")).unwrap_or_default();
+    let kept = options.max_running.map(|most| format!(" --max-running {most}")).unwrap_or_default();
     let mut text = format!(
         "#!/bin/bash\n\
          # {jobs} jobs of {plan}. What is missing later:\n\
-         #   missing=$(pacmeta sweep status {planned} --array)\n\
+         #   missing=$(pacmeta sweep status {planned}{kept} --array)\n\
          #   [ -z \"$missing\" ] || sbatch --array=\"$missing\" this-script\n",
         jobs = chunks.jobs(),
         plan = options.plan.display(),
@@ -106,7 +106,7 @@ fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     }
     let mut set = |option: &str, value: &str| _ = writeln!(text, "#SBATCH --{option}={value}");
     set("job-name", &options.name);
-    set("array", &format!("{}{limit}", array_expression(&(0..=last).collect::<Vec<_>>())));
+    set("array", &limited(&array_expression(&(0..=last).collect::<Vec<_>>()), options.max_running));
     options.time.iter().for_each(|time| set("time", time));
     options.partition.iter().for_each(|partition| set("partition", partition));
     set("ntasks", "1");

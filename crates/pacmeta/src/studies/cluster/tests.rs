@@ -437,7 +437,7 @@ fn scripts_name_everything_they_need() {
         assert!(text.lines().any(|found| found == line), "no `{line}` in {text}");
     }
     assert!(text.contains("sweep run /data/plan.jsonl --results /data/plan.results --chunk 10"));
-    let comment = "#   missing=$(pacmeta sweep status /data/plan.jsonl --results /data/plan.results --chunk 10 --array)";
+    let comment = "#   missing=$(pacmeta sweep status /data/plan.jsonl --results /data/plan.results --chunk 10 --max-running 8 --array)";
     assert!(text.lines().any(|found| found == comment), "{text}");
     let elsewhere = ScriptOptions { results: "/data/of it/$all".into(), ..options.clone() };
     let text = script(&elsewhere, &chunks);
