@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pacmeta::config::SweepFile;
 use pacmeta::studies::cluster::{
-    Chunks, ConfigMark, FromPlan, Job, PlanFile, Results, ScriptOptions, Survey, array_expression, collect,
-    limited, script,
+    Chunks, ConfigMark, FromPlan, Job, PlanFile, Results, ScriptOptions, Survey, USUAL_ARRAY,
+    array_expression, collect, limited, script,
 };
 use pacmeta::studies::sinusoid::{Plan as SinusoidPlan, SinusoidSpec};
 use pacmeta::studies::sweep::{Analysis, Plan, SweepSpec, prepare};
@@ -335,5 +335,13 @@ fn print_script(arguments: &SlurmScript) -> Result<()> {
         max_running: arguments.max_running.map(Into::into),
         processors: arguments.processors.into(),
     };
-    print(&script(&options, &Chunks::new(plan.lines().len(), arguments.chunk)))
+    let chunks = Chunks::new(plan.lines().len(), arguments.chunk);
+    if arguments.launcher == LauncherName::Slurm && chunks.jobs() > USUAL_ARRAY {
+        warn(&format!(
+            "the array has {} indices; Slurm takes up to {USUAL_ARRAY} unless MaxArraySize is larger: --chunk packs several \
+             models into a job",
+            chunks.jobs()
+        ));
+    }
+    print(&script(&options, &chunks))
 }

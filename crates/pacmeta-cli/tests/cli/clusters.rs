@@ -524,6 +524,13 @@ fn a_study_of_the_paper_is_planned_run_and_collected() {
     let plan = [&["sweep", "plan", "--study", "sinusoid", "-o", "s.jsonl", "--json"], &small[..]].concat();
     let models = place.json(&plan)["models"].as_u64().unwrap();
     let chunk = models.to_string();
+    // The script goes to a file, so what is said about its array is not only in there.
+    place.ok(&["sweep", "plan", "--study", "sinusoid", "--preset", "paper", "-o", "large.jsonl"]);
+    for (more, warned) in [(&[][..], true), (&["--chunk", "20"], false), (&["--launcher", "parallel"], false)]
+    {
+        let ran = place.run(&[&["sweep", "slurm", "large.jsonl"], more].concat());
+        assert_eq!((ran.code, ran.stderr.contains("MaxArraySize")), (Some(0), warned), "{}", ran.stderr);
+    }
     place.ok(&["sweep", "run", "s.jsonl", "--index", "0", "--chunk", &chunk, "-q"]);
     let collected = place.json(&["sweep", "collect", "s.jsonl", "--out", "collected", "--json"]);
     let local =

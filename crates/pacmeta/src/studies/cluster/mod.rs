@@ -17,7 +17,7 @@ mod tests;
 pub use indices::{Chunks, array_expression, limited};
 pub use plan_file::{ConfigMark, PlanFile, PlanLine};
 pub use results::{Counted, Job, Results, Survey, collect};
-pub use script::{Launcher, SHORTEST_MINUTES, ScriptOptions, script};
+pub use script::{Launcher, SHORTEST_MINUTES, ScriptOptions, USUAL_ARRAY, script};
 
 use std::path::{Path, PathBuf};
 

@@ -101,7 +101,7 @@ fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     if chunks.jobs() > USUAL_ARRAY {
         let _ = writeln!(
             text,
-            "# Slurm takes arrays of {USUAL_ARRAY} indices unless MaxArraySize is larger; --chunk packs several models into a job."
+            "# Slurm takes arrays of up to {USUAL_ARRAY} indices unless MaxArraySize is larger; --chunk packs several models into a job."
         );
     }
     let mut set = |option: &str, value: &str| _ = writeln!(text, "#SBATCH --{option}={value}");
