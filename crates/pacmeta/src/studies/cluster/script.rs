@@ -112,7 +112,9 @@ fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     set("ntasks", "1");
     set("cpus-per-task", &options.processors.to_string());
     let (before, after) = SLURM_LOG;
-    set("output", &quoted(&format!("{}/{before}%A_%a{after}", options.results.display())));
+    // Slurm puts numbers in the place of %A and %a, and one % in that of two.
+    let folder = options.results.display().to_string().replace('%', "%%");
+    set("output", &quoted(&format!("{folder}/{before}%A_%a{after}")));
     set("open-mode", "append");
     set("signal", &format!("B:USR1@{LEAD_SECONDS}"));
     text.push_str("#SBATCH --requeue\n\n");

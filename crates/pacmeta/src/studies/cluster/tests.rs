@@ -442,6 +442,9 @@ fn scripts_name_everything_they_need() {
     let elsewhere = ScriptOptions { results: "/data/of it/$all".into(), ..options.clone() };
     let text = script(&elsewhere, &chunks);
     assert_eq!(text.matches("--results '/data/of it/$all' --chunk 10").count(), 2, "{text}");
+    let percent = script(&ScriptOptions { results: "/data/50%A".into(), ..options.clone() }, &chunks);
+    assert!(percent.contains("#SBATCH --output=/data/50%%A/slurm-%A_%a.log\n"), "{percent}");
+    assert!(percent.contains("--results /data/50%A --chunk 10 --threads"), "{percent}");
     assert!(text.contains("[ -z \"$missing\" ] || sbatch --array=\"$missing\""), "{text}");
     assert!(!text.contains("MaxArraySize"));
     let many = Chunks::new(2000, NonZeroUsize::MIN);
