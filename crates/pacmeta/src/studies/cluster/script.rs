@@ -76,11 +76,6 @@ fn planned(options: &ScriptOptions, chunks: &Chunks) -> String {
     text
 }
 
-/// The command of a job, without its index.
-fn command(options: &ScriptOptions, chunks: &Chunks) -> String {
-    format!("\"$pacmeta\" sweep run {}", planned(options, chunks))
-}
-
 fn head(options: &ScriptOptions) -> String {
     let program = quoted(&options.program.display().to_string());
     format!("pacmeta=${{PACMETA:-{program}}}\n")
@@ -126,7 +121,7 @@ fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
 # write a checkpoint and end with 130. After the first the job is put back into the queue; after a preemption Slurm does
 # that itself; after scancel nobody does.
 again= signalled=yes code=1
-{command} --threads "$SLURM_CPUS_PER_TASK" &
+"$pacmeta" sweep run {planned} --threads "$SLURM_CPUS_PER_TASK" &
 child=$!
 trap 'signalled=yes; again=yes; kill -USR1 "$child"' USR1
 trap 'signalled=yes; kill -TERM "$child"' TERM
@@ -141,26 +136,30 @@ if [ "$code" -eq 130 ] && [ -n "$again" ]; then
 fi
 exit "$code"
 "#,
-        command = command(options, chunks)
+        planned = planned(options, chunks)
     );
     text
 }
 
+/// Paths are in variables: GNU parallel would put the index in the place of `{}` in them.
 fn parallel(options: &ScriptOptions, chunks: &Chunks) -> String {
     let jobs = options.max_running.map(|most| format!(" --jobs {most}")).unwrap_or_default();
-    let log = quoted(&format!("{}/{PARALLEL_LOG}", options.results.display()));
+    let chunk = if chunks.size() > 1 { format!(" --chunk {}", chunks.size()) } else { String::new() };
     format!(
         "#!/bin/bash\n\
          # {count} jobs of {plan}. Run it again for what is missing: jobs that are done end at once.\n\
          # Ctrl-C gives every job a minute to write a checkpoint.\n\
-         {head}export pacmeta\n\
-         seq 0 {last} | parallel{jobs} --termseq TERM,60000,KILL,25 --joblog {log} \\\n    \
-         {command} --index {{}} --threads {threads}\n",
+         {head}plan={plan_word}\n\
+         results={results}\n\
+         export pacmeta plan results\n\
+         seq 0 {last} | parallel{jobs} --termseq TERM,60000,KILL,25 --joblog \"$results/{PARALLEL_LOG}\" \\\n    \
+         '\"$pacmeta\" sweep run \"$plan\" --results \"$results\"{chunk}' --index {{}} --threads {threads}\n",
         count = chunks.jobs(),
         plan = options.plan.display(),
         head = head(options),
+        plan_word = quoted(&options.plan.display().to_string()),
+        results = quoted(&options.results.display().to_string()),
         last = chunks.jobs().saturating_sub(1),
-        command = quoted(&command(options, chunks)),
         threads = options.processors,
     )
 }

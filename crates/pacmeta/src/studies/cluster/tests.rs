@@ -449,8 +449,13 @@ fn scripts_name_everything_they_need() {
     assert!(!text.contains("MaxArraySize"));
     let many = Chunks::new(2000, NonZeroUsize::MIN);
     assert!(script(&options, &many).contains("MaxArraySize"));
-    let parallel = script(&ScriptOptions { launcher: Launcher::Parallel, ..options }, &chunks);
+    let by_parallel =
+        ScriptOptions { launcher: Launcher::Parallel, results: "/data/of {} it".into(), ..options };
+    let parallel = script(&by_parallel, &chunks);
     assert!(parallel.contains("seq 0 4 | parallel --jobs 8"), "{parallel}");
+    assert!(parallel.lines().any(|line| line == "results='/data/of {} it'"), "{parallel}");
+    let (_, command) = parallel.split_once("| parallel").unwrap();
+    assert_eq!(command.matches("{}").count(), 1, "only the index is for GNU parallel: {command}");
 }
 
 /// The indices that an expression stands for, as Slurm reads it.
