@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pacmeta::config::SweepFile;
 use pacmeta::studies::cluster::{
-    Chunks, ConfigMark, FromPlan, Job, PlanFile, Results, ScriptOptions, Survey, USUAL_ARRAY,
-    array_expression, collect, limited, script,
+    Chunks, ConfigMark, FromPlan, Gathered, Job, PlanFile, Results, ScriptOptions, Survey, USUAL_ARRAY,
+    array_expression, limited, script,
 };
 use pacmeta::studies::sinusoid::{Plan as SinusoidPlan, SinusoidSpec};
 use pacmeta::studies::sweep::{Analysis, Plan, SweepSpec, prepare};
@@ -278,6 +278,7 @@ fn collect_results(arguments: &CollectSweep) -> Result<()> {
         }
         SinusoidSpec::STUDY => {
             let study: SinusoidPlan = plan.study_plan()?;
+            study.check()?;
             let default = || Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, study.preset));
             let out: PathBuf = arguments.out.clone().unwrap_or_else(default);
             collect_into::<SinusoidSpec>(&out, &plan, &results)?;
@@ -287,24 +288,23 @@ fn collect_results(arguments: &CollectSweep) -> Result<()> {
     }
 }
 
-/// The record with the results of a plan, and how many are missing.
+/// The record with the results of a plan, and how many are missing. All is read and checked before anything is written.
 fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Result<(Records<S>, usize)> {
+    let gathered = Gathered::<S>::of(plan, results)?;
     Records::<S>::read(out)?;
     let _folder = open_study(out, S::STUDY, plan.study_value())?;
     let mut records = Records::<S>::read(out)?;
-    let counted = collect(plan, results, &mut records)?;
-    remark(&format!("{} results are new in {}", counted.new, out.display()));
-    if !counted.damaged.is_empty() {
-        warn(&format!(
-            "results that are damaged, and count as missing: {}",
-            array_expression(&counted.damaged)
-        ));
+    let new = gathered.append_to(&mut records)?;
+    remark(&format!("{new} results are new in {}", out.display()));
+    let Gathered { missing, damaged, .. } = &gathered;
+    if !damaged.is_empty() {
+        warn(&format!("results that are damaged, and count as missing: {}", array_expression(damaged)));
     }
-    if !counted.missing.is_empty() {
-        let missing = array_expression(&counted.missing);
-        warn(&format!("{} of {} models are missing: {missing}", counted.missing.len(), plan.lines().len()));
+    if !missing.is_empty() {
+        let expression = array_expression(missing);
+        warn(&format!("{} of {} models are missing: {expression}", missing.len(), plan.lines().len()));
     }
-    Ok((records, counted.missing.len()))
+    Ok((records, missing.len()))
 }
 
 fn print_script(arguments: &SlurmScript) -> Result<()> {

@@ -298,6 +298,17 @@ fn a_folder_of_results_that_is_named_must_be_there_for_those_who_only_look() {
 }
 
 #[test]
+fn nothing_is_written_before_all_results_are_checked() {
+    let place = planned(30);
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q"]);
+    let result = place.read("plan.results/000003.json");
+    place.write("plan.results/000004.json", result);
+    let collect = ["sweep", "collect", "plan.jsonl", "--out", "out"];
+    place.refused(&collect, &["000004.json", "another model"]);
+    assert!(!place.path("out").exists());
+}
+
+#[test]
 fn a_mark_that_was_lost_is_made_again() {
     let place = planned(30);
     place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "-q"]);

@@ -5,7 +5,7 @@
 //! all. So a result is valid or absent at every moment, and two jobs of one index write the same content over each other.
 //! A piece that is stopped leaves its state beside it ([`Keep`](super::Keep)); states of one piece are points of the same
 //! trajectory, so whoever continues from whichever ends with the same bits. [`Survey`] says what is done, and
-//! [`collect`] appends it to the record of a study, as if it had been computed there.
+//! [`Gathered`] appends it to the record of a study, as if it had been computed there.
 
 mod indices;
 mod plan_file;
@@ -16,7 +16,7 @@ mod tests;
 
 pub use indices::{Chunks, array_expression, limited};
 pub use plan_file::{ConfigMark, PlanFile, PlanLine};
-pub use results::{Counted, Job, Results, Survey, collect};
+pub use results::{Gathered, Job, Results, Survey};
 pub use script::{Launcher, SHORTEST_MINUTES, ScriptOptions, USUAL_ARRAY, script};
 
 use std::path::{Path, PathBuf};

@@ -294,44 +294,61 @@ impl Survey {
     }
 }
 
-/// What [`collect`] found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counted {
-    /// Results that were not in the record before.
-    pub new: usize,
+/// The results of a plan, read and checked, to be appended to the record of a study.
+#[derive(Debug)]
+pub struct Gathered<S: Spec> {
+    pieces: Vec<(String, S, Ending<S::Outcome>, f64)>,
     /// Indices without a result.
     pub missing: Vec<usize>,
     /// Indices whose result cannot be read, also in `missing`.
     pub damaged: Vec<usize>,
 }
 
-/// Appends results to the record of a study, in the order of the plan; what is recorded already is left alone.
-///
-/// # Errors
-/// When a result is another model's, or the record cannot be written.
-pub fn collect<S: Spec>(plan: &PlanFile, results: &Results, records: &mut Records<S>) -> Result<Counted> {
-    plan.check_study::<S>()?;
-    let mut counted = Counted::default();
-    for (line, spec) in plan.lines().iter().zip(plan.specs::<S>(plan.lines())?) {
-        let (seconds, ending) = match results.look(line)? {
-            Found::Whole { seconds, ending } => (seconds, ending),
-            found => {
-                counted.missing.push(line.index);
-                if matches!(found, Found::Damaged) {
-                    counted.damaged.push(line.index);
+impl<S: Spec> Gathered<S> {
+    /// Reads every result; changes nothing.
+    ///
+    /// # Errors
+    /// When the plan is another study's or its pieces are not those that were planned, or a result is another model's.
+    pub fn of(plan: &PlanFile, results: &Results) -> Result<Self> {
+        plan.check_study::<S>()?;
+        let mut gathered = Self { pieces: Vec::new(), missing: Vec::new(), damaged: Vec::new() };
+        for (line, spec) in plan.lines().iter().zip(plan.specs::<S>(plan.lines())?) {
+            match results.look(line)? {
+                Found::Whole { seconds, ending } => {
+                    gathered.pieces.push((line.hash.clone(), spec, ending, seconds));
                 }
-                continue;
+                found => {
+                    gathered.missing.push(line.index);
+                    if matches!(found, Found::Damaged) {
+                        gathered.damaged.push(line.index);
+                    }
+                }
             }
-        };
-        let known = match (records.ending(&line.hash), &ending) {
-            (None, _) => false,
-            (Some(Ending::Failed(_)), Ending::Done(_)) => false,
-            (Some(_), _) => true,
-        };
-        if !known {
-            records.append(&spec, ending, seconds)?;
-            counted.new += 1;
         }
+        Ok(gathered)
     }
-    Ok(counted)
+
+    /// Whether there is no result at all.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Appends them in the order of the plan; what is recorded already is left alone. Says how many were new.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn append_to(&self, records: &mut Records<S>) -> Result<usize> {
+        let mut new = 0;
+        for (hash, spec, ending, seconds) in &self.pieces {
+            let known = match (records.ending(hash), ending) {
+                (None, _) | (Some(Ending::Failed(_)), Ending::Done(_)) => false,
+                (Some(_), _) => true,
+            };
+            if !known {
+                records.append(spec, ending.clone(), *seconds)?;
+                new += 1;
+            }
+        }
+        Ok(new)
+    }
 }

@@ -287,10 +287,11 @@ fn collected_records_are_those_of_a_local_run() {
     let out = tempfile::tempdir().unwrap();
     let mut records = Records::<SweepSpec>::read(out.path()).unwrap();
     std::fs::rename(results.folder().join("000002.json"), folder.path().join("away")).unwrap();
-    let counted = collect(&plan, &results, &mut records).unwrap();
-    assert_eq!((counted.new, counted.missing), (2, vec![2]));
+    let gathered = Gathered::of(&plan, &results).unwrap();
+    assert_eq!((gathered.append_to(&mut records).unwrap(), gathered.missing), (2, vec![2]));
     std::fs::rename(folder.path().join("away"), results.folder().join("000002.json")).unwrap();
-    assert_eq!(collect(&plan, &results, &mut records).unwrap().new, 1, "only what is new");
+    let gathered = Gathered::of(&plan, &results).unwrap();
+    assert_eq!(gathered.append_to(&mut records).unwrap(), 1, "only what is new");
     let read = Records::<SweepSpec>::read(out.path()).unwrap();
     for line in plan.lines() {
         let done = |records: &Records<SweepSpec>| match records.ending(&line.hash) {
@@ -365,7 +366,7 @@ fn stopped_over_and_over(
         stopped.with_state += usize::from(!Survey::of(plan, &results).unwrap().begun.is_empty());
     }
     let mut records = Records::<SweepSpec>::read(folder.path()).unwrap();
-    collect(plan, &results, &mut records).unwrap();
+    Gathered::of(plan, &results).unwrap().append_to(&mut records).unwrap();
     for (line, expected) in plan.lines().iter().zip(&undisturbed) {
         let Some(Ending::Done(outcome)) = records.ending(&line.hash) else { panic!("{}", line.label) };
         assert_eq!(bits(outcome), bits(expected), "{}", line.label);
