@@ -9,7 +9,7 @@ use pacmeta::studies::cluster::{
 };
 use pacmeta::studies::sinusoid::{Plan as SinusoidPlan, SinusoidSpec};
 use pacmeta::studies::sweep::{Analysis, Plan, SweepSpec, prepare};
-use pacmeta::studies::{Failures, Records, Spec, runner};
+use pacmeta::studies::{Failures, Records, Spec, StoredPlan, runner};
 use pacmeta::{Error, Result};
 use serde_json::json;
 
@@ -291,6 +291,7 @@ fn collect_results(arguments: &CollectSweep) -> Result<()> {
 /// The record with the results of a plan, and how many are missing. All is read and checked before anything is written.
 fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Result<(Records<S>, usize)> {
     let gathered = Gathered::<S>::of(plan, results)?;
+    refuse_empty_study(out, plan, &gathered)?;
     Records::<S>::read(out)?;
     let _folder = open_study(out, S::STUDY, plan.study_value())?;
     let mut records = Records::<S>::read(out)?;
@@ -305,6 +306,18 @@ fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Resu
         warn(&format!("{} of {} models are missing: {expression}", missing.len(), plan.lines().len()));
     }
     Ok((records, missing.len()))
+}
+
+/// A plan without any result would put an empty study in the place of the one that a folder holds.
+fn refuse_empty_study<S: Spec>(out: &Path, plan: &PlanFile, gathered: &Gathered<S>) -> Result<()> {
+    match StoredPlan::read(out)? {
+        Some(stored) if gathered.is_empty() && !stored.is_of(plan.study_value()) => {
+            let message = "holds a study of another plan, and of this one there is no result yet; choose another --out, or \
+                           collect when models are trained";
+            Err(Error::input(out.display(), message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn print_script(arguments: &SlurmScript) -> Result<()> {

@@ -1,12 +1,13 @@
 //! `pacmeta sweep`, and what `pacmeta report` does for its folder.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use pacmeta::config::SweepFile;
 use pacmeta::report::study_page;
 use pacmeta::studies::summary::Summary;
 use pacmeta::studies::sweep::{
-    Analysis, Chosen, Plan, SweepSpec, conclusions, numbers, prepare, report, train_command,
+    Analysis, Chosen, OF_THE_CHOICE, Plan, SweepSpec, conclusions, numbers, prepare, report, train_command,
 };
 use pacmeta::studies::{Records, StoredPlan};
 use pacmeta::training::files::write_atomically;
@@ -93,6 +94,10 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
     for file in numbers(&analysis)? {
         write_atomically(folder.join(file.name), file.content.as_bytes())?;
     }
+    if analysis.chosen.is_none() {
+        // What an earlier plan chose in this folder.
+        OF_THE_CHOICE.iter().try_for_each(|name| remove(&folder.join(name)))?;
+    }
     let page = folder.join("report.html");
     let html = study_page(&report(&analysis, &stored.command, &stored.history)?);
     write_atomically(&page, html.as_bytes())?;
@@ -104,6 +109,14 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
         return print_json(&value);
     }
     print(&in_words(&analysis, folder, &page))
+}
+
+/// Removes a file that need not be there.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::io("remove", path, source)),
+        _ => Ok(()),
+    }
 }
 
 fn in_words(analysis: &Analysis<'_>, folder: &Path, page: &Path) -> String {

@@ -297,6 +297,36 @@ fn a_folder_of_results_that_is_named_must_be_there_for_those_who_only_look() {
     assert!(comment.starts_with('#') && comment.contains("/new --array"), "{comment}");
 }
 
+/// The files of a folder, with their bytes.
+fn content(place: &Place, folder: &str) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = std::fs::read_dir(place.path(folder)).unwrap().map(|entry| entry.unwrap());
+    let mut files: Vec<_> = entries.map(|e| (e.file_name(), std::fs::read(e.path()).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_plan_without_results_does_not_replace_a_finished_study() {
+    let place = planned(30);
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q"]);
+    place.ok(&["sweep", "collect", "plan.jsonl", "--out", "out"]);
+    let before = content(&place, "out");
+    place.ok(&["sweep", "plan", "grid.toml", "-o", "other.jsonl", "--set", "training.iterations=31"]);
+    let collect = ["sweep", "collect", "other.jsonl", "--out", "out"];
+    place.refused(&collect, &["out", "a study of another plan", "no result yet", "choose another --out"]);
+    assert!(content(&place, "out") == before, "nothing is changed");
+    // With a result the folder is that of the other plan, in which nothing is chosen yet.
+    place.ok(&["sweep", "run", "other.jsonl", "--index", "1", "-q"]);
+    place.ok(&collect);
+    assert_eq!(endings(&place, "out").len(), 6, "records stay");
+    for file in ["chosen.toml", "tasks.csv"] {
+        assert!(!place.path(&format!("out/{file}")).exists(), "{file} is of the first plan");
+    }
+    // And back.
+    place.ok(&["sweep", "collect", "plan.jsonl", "--out", "out"]);
+    assert!(place.path("out/chosen.toml").exists());
+}
+
 #[test]
 fn nothing_is_written_before_all_results_are_checked() {
     let place = planned(30);

@@ -106,6 +106,11 @@ impl StoredPlan {
         }))
     }
 
+    /// Whether it says that this is to be run.
+    pub fn is_of(&self, plan: &Value) -> bool {
+        self.plan == *plan
+    }
+
     /// The plan as the study understands it.
     ///
     /// # Errors

@@ -8,6 +8,9 @@ use crate::error::Result;
 use crate::studies::numbers::{NumbersFile, csv_of, failed};
 use crate::studies::summary::Summary;
 
+/// Files about the choice, which are left out without one.
+pub const OF_THE_CHOICE: [&str; 2] = ["tasks.csv", "chosen.toml"];
+
 /// The files of a sweep; without a choice those about it are left out.
 ///
 /// # Errors
@@ -25,8 +28,9 @@ pub fn numbers(analysis: &Analysis<'_>) -> Result<Vec<NumbersFile>> {
         if let (DataSource::Table(table), Some(path)) = (&mut config.data.source, &analysis.plan.data.path) {
             table.path.clone_from(path);
         }
-        files.push(file("tasks.csv", "Held-out scores of every scored task.", tasks_csv(analysis)?));
-        files.push(file("chosen.toml", "The chosen setting as a configuration to train.", config.to_toml()));
+        let [tasks, setting] = OF_THE_CHOICE;
+        files.push(file(tasks, "Held-out scores of every scored task.", tasks_csv(analysis)?));
+        files.push(file(setting, "The chosen setting as a configuration to train.", config.to_toml()));
     }
     Ok(files)
 }

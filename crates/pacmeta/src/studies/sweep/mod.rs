@@ -15,7 +15,7 @@ mod plan;
 mod tests;
 
 pub use analysis::{Analysis, Chosen, SettingResult, TaskResult};
-pub use files::{conclusions, numbers};
+pub use files::{OF_THE_CHOICE, conclusions, numbers};
 pub use model::{SweepOutcome, SweepSpec, TaskErrors};
 pub use page::{report, train_command};
 pub use plan::{DataDescription, MOST_SETTINGS, Plan, Prepared, Setting, prepare};
