@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::studies::record::{Ending, Record, Records, checked_body, line_of};
 use crate::studies::runner::Recorder;
 use crate::studies::spec::{Keep, Spec};
-use crate::training::files::{is_temporary, read_bounded, write_atomically};
+use crate::training::files::{read_bounded, write_atomically};
 
 const MARK: &str = "plan.json";
 const FORMAT: u64 = 1;
@@ -120,9 +120,10 @@ impl Results {
         Ok(())
     }
 
-    /// Whether a file of the folder is one that jobs of this plan leave: a mark, a log, a result, a state, or a temporary.
+    /// Whether a file of the folder is one that jobs of this plan leave: a mark, a log, a result or a state. Hidden ones are
+    /// temporaries, or belong to the file system, as `.nfs0001` of a file that was removed while it was open.
     fn belongs(&self, plan: &PlanFile, name: &str) -> Result<bool> {
-        if name == MARK || is_log(name) || is_temporary(name) {
+        if name == MARK || is_log(name) || name.starts_with('.') {
             return Ok(true);
         }
         let digits = name.bytes().take_while(u8::is_ascii_digit).count();

@@ -221,7 +221,8 @@ fn a_mark_that_was_lost_is_made_again_where_everything_is_this_plans() {
     // All that jobs leave besides results.
     let hash = &plan.lines()[1].hash[..12];
     let states = ["state.safetensors", "search.jsonl"].map(|ending| format!("000001-{hash}.{ending}"));
-    for name in states.iter().map(String::as_str).chain(["slurm-7_1.log", "parallel.log", ".pacmeta-a.tmp"]) {
+    let others = ["slurm-7_1.log", "parallel.log", ".pacmeta-a.tmp", ".nfs0001"];
+    for name in states.iter().map(String::as_str).chain(others) {
         std::fs::write(results.folder().join(name), b"x").unwrap();
     }
     let (_, other) = planned(&GRID.replace("iterations = 40", "iterations = 41"));
