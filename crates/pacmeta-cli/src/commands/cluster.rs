@@ -179,6 +179,10 @@ fn run_pieces<S: FromPlan>(arguments: &RunPiece, plan: &PlanFile, results: &Resu
     let progress = StudyProgress::new(verbosity);
     let outcome = runner::run(&specs, &mut job, failures, &progress);
     drop(progress);
+    if outcome.is_err() {
+        // Another job of this index may have ended in the meantime, which leaves the state of this one for good.
+        let _ = Job::<S>::new(results, lines);
+    }
     let trained = outcome?.done;
     let failures = job.failures();
     if arguments.json {

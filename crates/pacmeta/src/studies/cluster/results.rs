@@ -186,7 +186,8 @@ pub struct Job<'a, S: Spec> {
 }
 
 impl<'a, S: Spec> Job<'a, S> {
-    /// The pieces of these lines, with the results that are there already.
+    /// The pieces of these lines, with the results that are there already. A state beside an outcome is of no use to anybody,
+    /// and is removed.
     ///
     /// # Errors
     /// When a result cannot be read, or is another model's.
@@ -199,7 +200,12 @@ impl<'a, S: Spec> Job<'a, S> {
         };
         for line in lines {
             match results.look(line)? {
-                Found::Whole { ending, .. } => _ = job.endings.insert(line.hash.clone(), ending),
+                Found::Whole { ending, .. } => {
+                    if matches!(ending, Ending::Done(_)) {
+                        results.keep(line).clear();
+                    }
+                    job.endings.insert(line.hash.clone(), ending);
+                }
                 Found::Damaged => job.damaged.push(line.index),
                 Found::Absent => {}
             }

@@ -254,6 +254,25 @@ fn a_mark_that_was_lost_is_made_again_where_everything_is_this_plans() {
     assert_eq!(Survey::of(&plan, &Results::of(&plan, results.folder()).unwrap()).unwrap().done.len(), 3);
 }
 
+/// What a job leaves that is stopped after another one of its index was done.
+#[test]
+fn a_state_beside_an_outcome_is_removed() {
+    let (_, plan) = planned(GRID);
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::of(&plan, &folder.path().join("results")).unwrap();
+    run_all(&plan, &results);
+    let state = |index: usize| {
+        let name = format!("{index:06}-{}.state.safetensors", &plan.lines()[index].hash[..12]);
+        results.folder().join(name)
+    };
+    std::fs::remove_file(results.folder().join("000002.json")).unwrap();
+    for index in [1, 2] {
+        std::fs::write(state(index), b"x").unwrap();
+    }
+    Job::<SweepSpec>::new(&results, plan.lines()).unwrap();
+    assert_eq!([state(1).exists(), state(2).exists()], [false, true], "index 2 has no outcome");
+}
+
 /// A folder that is marked while others look at it is never somebody else's to them.
 #[test]
 fn first_jobs_of_a_new_folder_do_not_refuse_each_other() {
