@@ -114,6 +114,10 @@ impl StudyObserver for StudyProgress {
     fn stop(&self) -> bool {
         interrupt::requested()
     }
+
+    fn warning(&self, label: &str, message: &str) {
+        self.bar.suspend(|| warn(&format!("{label}: {message}")));
+    }
 }
 
 impl Drop for StudyProgress {

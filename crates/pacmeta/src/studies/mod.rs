@@ -38,4 +38,4 @@ pub use folder::{Session, StoredPlan, StudyFolder};
 pub use numbers::NumbersFile;
 pub use record::{Ending, Records};
 pub use runner::{Failures, Progress, Recorder, SilentStudy, StudyObserver};
-pub use spec::{Keep, Spec, Stop};
+pub use spec::{Keep, Spec, Stop, Tell};

@@ -20,6 +20,9 @@ pub trait StudyObserver: Sync {
 
     /// Whether to stop now.
     fn stop(&self) -> bool;
+
+    /// Something about a piece that people should know, and that stops nothing.
+    fn warning(&self, _label: &str, _message: &str) {}
 }
 
 /// An observer that says nothing and never stops.
@@ -133,7 +136,9 @@ pub fn run<S: Spec>(
             let stop = || observer.stop();
             // A piece owns what it changes, so nothing half-changed is seen after a panic.
             let outcome = catch_unwind(AssertUnwindSafe(|| match keep {
-                Some(keep) => spec.run_keeping(&stop, keep),
+                Some(keep) => {
+                    spec.run_keeping(&stop, keep, &|message| observer.warning(&spec.label(), message))
+                }
                 None => spec.run(&stop),
             }));
             let ending = match outcome {

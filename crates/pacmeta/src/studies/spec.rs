@@ -1,6 +1,7 @@
 //! What a study is made of: specifications of models, each with a hash of its content.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pacmeta_tensor::Key;
 use serde::Serialize;
@@ -11,16 +12,33 @@ use crate::error::{Error, Result};
 /// Whether the user asked to stop.
 pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
+/// Takes what people should know of a piece, and what stops nothing.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
+
+/// A piece that takes longer leaves its state this often, for the case that its end comes without a warning.
+const KEPT_EVERY: Duration = Duration::from_secs(60);
+
 /// Where a piece that is stopped before its end may leave its state, and find it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     prefix: PathBuf,
+    every: Duration,
 }
 
 impl Keep {
     /// Files whose names begin like this path.
     pub fn new(prefix: impl Into<PathBuf>) -> Self {
-        Self { prefix: prefix.into() }
+        Self { prefix: prefix.into(), every: KEPT_EVERY }
+    }
+
+    /// The same with another time between two states.
+    pub fn with_interval(self, every: Duration) -> Self {
+        Self { every, ..self }
+    }
+
+    /// The time between two states.
+    pub fn every(&self) -> Duration {
+        self.every
     }
 
     /// The state of training.
@@ -79,8 +97,8 @@ pub trait Spec: Serialize + DeserializeOwned + Clone + Send + Sync {
     /// The same, from where an earlier call was stopped, to the same bits. A piece that keeps nothing starts anew.
     ///
     /// # Errors
-    /// As [`Spec::run`], and when the state cannot be written.
-    fn run_keeping(&self, stop: Stop<'_>, _keep: &Keep) -> Result<Self::Outcome> {
+    /// As [`Spec::run`], and when the state of a piece that is stopped cannot be written.
+    fn run_keeping(&self, stop: Stop<'_>, _keep: &Keep, _tell: Tell<'_>) -> Result<Self::Outcome> {
         self.run(stop)
     }
 

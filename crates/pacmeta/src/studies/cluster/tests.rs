@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -422,13 +424,21 @@ fn a_state_that_cannot_be_written_stops_the_job_and_fails_no_model() {
     let nowhere = Keep::new("/nonexistent/folder/000001");
     let questions = AtomicUsize::new(0);
     let stop = || questions.fetch_add(1, Ordering::SeqCst) > 5;
-    let error = specs[1].run_keeping(&stop, &nowhere).unwrap_err();
+    let error = specs[1].run_keeping(&stop, &nowhere, &|_| {}).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
+    // One for the case of a sudden end is tried again later.
+    let told = Mutex::new(Vec::new());
+    let tell = |message: &str| told.lock().unwrap().push(message.to_owned());
+    let outcome = specs[1].run_keeping(&|| false, &nowhere.with_interval(Duration::ZERO), &tell).unwrap();
+    assert_eq!(bits(&outcome), bits(&specs[1].run(&|| false).unwrap()));
+    let told = told.into_inner().unwrap();
+    assert_eq!(told.len(), 39, "after every iteration but the last");
+    assert!(told[0].contains("cannot") && told[0].ends_with("; the training goes on"), "{told:?}");
     // A damaged state costs its work only.
     let folder = tempfile::tempdir().unwrap();
     let keep = Keep::new(folder.path().join("000001"));
     std::fs::write(keep.state(), b"torn").unwrap();
-    let outcome = specs[1].run_keeping(&|| false, &keep).unwrap();
+    let outcome = specs[1].run_keeping(&|| false, &keep, &|_| {}).unwrap();
     assert_eq!(bits(&outcome), bits(&specs[1].run(&|| false).unwrap()));
 }
 

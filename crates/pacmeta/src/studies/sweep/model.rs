@@ -1,7 +1,7 @@
 //! The pieces of a sweep: one model of one setting, trained and scored; and the floor that needs no training.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,9 @@ use crate::config::{Config, MethodKind};
 use crate::error::{Error, Result};
 use crate::evaluation::{Floor, PlainGp, Scores, evaluate, floor_scores};
 use crate::experiment::{Experiment, Observer, TemperatureChoice};
-use crate::studies::spec::{Keep, Spec, Stop};
+use crate::studies::spec::{Keep, Spec, Stop, Tell};
 use crate::training::IterationTerms;
 use crate::training::checkpoint::TrainingState;
-
-/// A model that takes longer leaves its state this often, for the case that its end comes without a warning.
-const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 /// A piece of a sweep. Its content is a resolved configuration and a checksum of all tasks, so that changed data are other
 /// models.
@@ -117,8 +114,8 @@ impl Spec for SweepSpec {
         self.compute(stop, None)
     }
 
-    fn run_keeping(&self, stop: Stop<'_>, keep: &Keep) -> Result<SweepOutcome> {
-        self.compute(stop, Some(keep))
+    fn run_keeping(&self, stop: Stop<'_>, keep: &Keep, tell: Tell<'_>) -> Result<SweepOutcome> {
+        self.compute(stop, Some((keep, tell)))
     }
 }
 
@@ -136,7 +133,7 @@ impl SweepSpec {
         self
     }
 
-    fn compute(&self, stop: Stop<'_>, keep: Option<&Keep>) -> Result<SweepOutcome> {
+    fn compute(&self, stop: Stop<'_>, keep: Option<(&Keep, Tell<'_>)>) -> Result<SweepOutcome> {
         let (Self::Model { tasks, .. } | Self::PlainGp { tasks, .. }) = self;
         let tasks = tasks
             .as_ref()
@@ -169,14 +166,14 @@ impl Observer for Asking<'_> {
     }
 }
 
-fn measure(experiment: &Experiment, stop: Stop<'_>, keep: Option<&Keep>) -> Result<SweepOutcome> {
+fn measure(experiment: &Experiment, stop: Stop<'_>, keep: Option<(&Keep, Tell<'_>)>) -> Result<SweepOutcome> {
     let choice = match keep {
-        Some(keep) => experiment.choose_temperatures_keeping(&keep.trials(), &mut Asking(stop))?,
+        Some((keep, _)) => experiment.choose_temperatures_keeping(&keep.trials(), &mut Asking(stop))?,
         None => experiment.choose_temperatures(&mut Asking(stop))?,
     };
     let mut trainer = experiment.trainer(&choice)?;
     // A state that cannot be used costs the work behind it, nothing else.
-    if let Some(state) = keep.and_then(|keep| TrainingState::read(keep.state()).ok())
+    if let Some(state) = keep.and_then(|(keep, _)| TrainingState::read(keep.state()).ok())
         && trainer.restore(&state).is_err()
     {
         trainer = experiment.trainer(&choice)?;
@@ -184,11 +181,15 @@ fn measure(experiment: &Experiment, stop: Stop<'_>, keep: Option<&Keep>) -> Resu
     let mut kept = Instant::now();
     while trainer.iteration() < experiment.config().training.iterations {
         let stopped = stop();
-        if let Some(keep) = keep
+        if let Some((keep, tell)) = keep
             && trainer.iteration() > 0
-            && (stopped || kept.elapsed() >= KEPT_EVERY)
+            && (stopped || kept.elapsed() >= keep.every())
         {
-            trainer.state().write(keep.state())?;
+            match trainer.state().write(keep.state()) {
+                // Needed only if the end comes without a warning, and tried again after a while.
+                Err(error) if !stopped => tell(&format!("{error}; the training goes on")),
+                written => written?,
+            }
             kept = Instant::now();
         }
         if stopped {
