@@ -35,6 +35,17 @@ pub(crate) fn warn(text: &str) {
     remark(&format!("{label} {text}"));
 }
 
+/// A number of things: `1 model`, `5 models`.
+pub(crate) fn plural(count: usize, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}
+
+/// `is` or `are`, for so many things.
+pub(crate) fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
 /// Text in bold where standard output is a terminal.
 pub(crate) fn bold(text: &str) -> String {
     if colours(&std::io::stdout()) { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }

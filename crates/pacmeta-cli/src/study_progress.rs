@@ -9,7 +9,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pacmeta::studies::{Progress, StudyObserver};
 
 use crate::interrupt::{self, InLoop};
-use crate::output::{remark, warn};
+use crate::output::{are, plural, remark, warn};
 use crate::progress::Verbosity;
 
 /// Where there is no terminal, a line appears this often.
@@ -59,6 +59,19 @@ impl StudyProgress {
     }
 }
 
+/// What is there, and what is to be done.
+fn beginning(progress: &Progress) -> String {
+    let missing = progress.total - progress.earlier;
+    match (progress.earlier, missing) {
+        (1, 0) => "the piece is recorded".to_owned(),
+        (earlier, 0) => format!("all {earlier} pieces are recorded"),
+        (0, _) => format!("{} to compute", plural(missing, "piece")),
+        (earlier, _) => {
+            format!("{earlier} of {} pieces {} recorded, {missing} to compute", progress.total, are(earlier))
+        }
+    }
+}
+
 /// How far a study is, its rate in this call and the time left.
 fn state_after(seconds: f64, progress: &Progress) -> String {
     let fraction = progress.fraction();
@@ -75,20 +88,14 @@ fn state_after(seconds: f64, progress: &Progress) -> String {
         failed => format!(", {failed} failed"),
     };
     let done = progress.earlier + progress.done;
-    format!("{done}/{} pieces{failed}, {rate:.1} pieces/s, {left}", progress.total)
+    let pieces = plural(progress.total, "piece");
+    format!("{done}/{pieces}{failed}, {rate:.1} pieces/s, {left}")
 }
 
 impl StudyObserver for StudyProgress {
     fn begin(&self, progress: &Progress) {
         if self.verbosity == Verbosity::Normal {
-            let missing = progress.total - progress.earlier;
-            remark(&match (progress.earlier, missing) {
-                (_, 0) => format!("all {} pieces are recorded", progress.total),
-                (0, _) => format!("{missing} pieces to compute"),
-                (earlier, _) => {
-                    format!("{earlier} of {} pieces are recorded, {missing} to compute", progress.total)
-                }
-            });
+            remark(&beginning(progress));
         }
         self.bar.set_message(self.state(progress));
     }
@@ -129,6 +136,16 @@ impl Drop for StudyProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_piece_is_not_spoken_of_as_many() {
+        let begun = |total, earlier| beginning(&Progress { total, earlier, ..Progress::default() });
+        assert_eq!(begun(1, 0), "1 piece to compute");
+        assert_eq!(begun(5, 0), "5 pieces to compute");
+        assert_eq!(begun(1, 1), "the piece is recorded");
+        assert_eq!(begun(5, 5), "all 5 pieces are recorded");
+        assert_eq!(begun(5, 1), "1 of 5 pieces is recorded, 4 to compute");
+    }
 
     #[test]
     fn the_line_says_what_is_done_the_rate_and_the_time_left() {

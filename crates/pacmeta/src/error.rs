@@ -112,7 +112,10 @@ pub enum Error {
     #[error("interrupted while tasks were scored; the same command continues from there")]
     ScoringInterrupted,
     /// The user interrupted a study; every finished model is recorded.
-    #[error("interrupted: {done} of {total} pieces are recorded; the same command continues from there")]
+    #[error(
+        "interrupted: {done} of {total} {} recorded; the same command continues from there",
+        if *total == 1 { "piece is" } else { "pieces are" }
+    )]
     StudyInterrupted {
         /// Recorded pieces.
         done: usize,

@@ -20,7 +20,7 @@ use crate::cluster_arguments::{
     CollectSweep, LauncherName, OnCluster, PlanSweep, Planned, PlannedStudy, RunPiece, SlurmScript,
     SweepStatus, default_results,
 };
-use crate::output::{print, print_json, remark, warn};
+use crate::output::{are, plural, print, print_json, remark, warn};
 use crate::progress::Verbosity;
 use crate::study_progress::StudyProgress;
 
@@ -80,7 +80,9 @@ fn plan(arguments: &PlanSweep) -> Result<()> {
     }
     let last = models.saturating_sub(1);
     print(&format!(
-        "{models} models, indices 0 to {last}\nplan      {}\nresults   {}\n",
+        "{}, {} 0 to {last}\nplan      {}\nresults   {}\n",
+        plural(models, "model"),
+        if models == 1 { "index" } else { "indices" },
         out.display(),
         results.display()
     ))
@@ -157,14 +159,11 @@ fn run_pieces<S: FromPlan>(arguments: &RunPiece, plan: &PlanFile, results: &Resu
     let chunks = Chunks::new(plan.lines().len(), arguments.chunk);
     let Some(range) = chunks.pieces_of(index) else {
         let jobs = match chunks.size() {
-            1 => "models".to_owned(),
-            size => format!("jobs of {size} models"),
+            1 => plural(chunks.jobs(), "model"),
+            size => format!("{} of {}", plural(chunks.jobs(), "job"), plural(size, "model")),
         };
-        let message = format!(
-            "is outside the plan, which has {} {jobs}: 0 to {}",
-            chunks.jobs(),
-            chunks.jobs().saturating_sub(1)
-        );
+        let message =
+            format!("is outside the plan, which has {jobs}: 0 to {}", chunks.jobs().saturating_sub(1));
         return Err(Error::input(format!("index {index}"), message));
     };
     let lines = &plan.lines()[range];
@@ -194,7 +193,8 @@ fn run_pieces<S: FromPlan>(arguments: &RunPiece, plan: &PlanFile, results: &Resu
             "results": results.folder().display().to_string(),
         }))?;
     } else {
-        print(&format!("{} models, {trained} trained now, {} failed\n", lines.len(), failures.len()))?;
+        let models = plural(lines.len(), "model");
+        print(&format!("{models}, {trained} trained now, {} failed\n", failures.len()))?;
     }
     match failures.first() {
         None => Ok(()),
@@ -238,8 +238,8 @@ fn status(arguments: &SweepStatus) -> Result<()> {
     let counted =
         |count: usize, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
     let mut text = format!(
-        "{} models: {} done, {} failed, {} missing{}{}\n",
-        survey.pieces,
+        "{}: {} done, {} failed, {} missing{}{}\n",
+        plural(survey.pieces, "model"),
         survey.done.len(),
         failed.len(),
         survey.missing.len(),
@@ -300,14 +300,15 @@ fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Resu
     let _folder = open_study(out, S::STUDY, plan.study_value())?;
     let mut records = Records::<S>::read(out)?;
     let new = gathered.append_to(&mut records)?;
-    remark(&format!("{new} results are new in {}", out.display()));
+    remark(&format!("{} {} new in {}", plural(new, "result"), are(new), out.display()));
     let Gathered { missing, damaged, .. } = &gathered;
     if !damaged.is_empty() {
         warn(&format!("results that are damaged, and count as missing: {}", array_expression(damaged)));
     }
     if !missing.is_empty() {
+        let models = plural(plan.lines().len(), "model");
         let expression = array_expression(missing);
-        warn(&format!("{} of {} models are missing: {expression}", missing.len(), plan.lines().len()));
+        warn(&format!("{} of {models} {} missing: {expression}", missing.len(), are(missing.len())));
     }
     Ok((records, missing.len()))
 }

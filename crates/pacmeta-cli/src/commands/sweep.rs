@@ -18,7 +18,7 @@ use super::scores::wrapped;
 use super::study::{Manner, run_in};
 use super::train::stem;
 use crate::arguments::Sweep;
-use crate::output::{bold, print, print_json, remark};
+use crate::output::{bold, plural, print, print_json, remark};
 use crate::progress::Verbosity;
 use crate::table::{Table, number, with_error};
 
@@ -75,10 +75,10 @@ pub(super) fn scope(plan: &Plan) -> String {
         count => format!("; tasks too small and left out: {count}"),
     };
     format!(
-        "{} settings x {} seeds, {} tasks to learn from, {} to be scored{collapsed}{left_out}",
-        plan.settings.len(),
-        plan.seeds,
-        plan.data.observed,
+        "{} x {}, {} to learn from, {} to be scored{collapsed}{left_out}",
+        plural(plan.settings.len(), "setting"),
+        plural(usize::try_from(plan.seeds).unwrap_or(usize::MAX), "seed"),
+        plural(plan.data.observed, "task"),
         plan.data.scored.len()
     )
 }

@@ -49,7 +49,9 @@ fn a_plan_run_by_index_and_collected_equals_a_local_sweep() {
     assert_eq!(planned["models"].as_u64(), Some(5));
     assert_eq!(place.text("plan.jsonl").lines().count(), 6);
     assert_eq!(array(&place, &[]), "0-4");
-    place.ok(&["sweep", "run", "plan.jsonl", "--index", "1"]);
+    let ran = place.run(&["sweep", "run", "plan.jsonl", "--index", "1"]);
+    assert_eq!(ran.stdout, "1 model, 1 trained now, 0 failed\n", "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 model to train"), "{}", ran.stderr);
     assert_eq!(array(&place, &[]), "0,2-4");
     let result = place.read("plan.results/000001.json");
     let again = place.json(&["sweep", "run", "plan.jsonl", "--index", "1", "--json"]);
@@ -72,7 +74,7 @@ fn a_plan_run_by_index_and_collected_equals_a_local_sweep() {
     assert!(status.contains("missing   2\nresubmit  sbatch --array=2%5 SCRIPT\n"), "{status}");
     let partial = place.run(&["sweep", "collect", "plan.jsonl", "--out", "collected"]);
     assert_eq!(partial.code, Some(0));
-    assert!(partial.stderr.contains("1 of 5 models are missing: 2"), "{}", partial.stderr);
+    assert!(partial.stderr.contains("1 of 5 models is missing: 2"), "{}", partial.stderr);
     place.ok(&["sweep", "run", "plan.jsonl", "--index", "1", "--chunk", "2", "-q"]);
     assert_eq!((array(&place, &[]), array(&place, &["--max-running", "5"])), (String::new(), String::new()));
     let status = place.ok(&["sweep", "status", "plan.jsonl"]);

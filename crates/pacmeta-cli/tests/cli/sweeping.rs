@@ -40,7 +40,7 @@ fn a_grid_is_trained_once_reported_and_grown() {
     let ran = place.run(&["sweep", "grid.toml", "--out", "out"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("4 settings x 1 seeds, 6 tasks to learn from, 4 to be scored"),
+        ran.stderr.contains("4 settings x 1 seed, 6 tasks to learn from, 4 to be scored"),
         "{}",
         ran.stderr
     );

@@ -76,6 +76,13 @@ fn planned(options: &ScriptOptions, chunks: &Chunks) -> String {
     text
 }
 
+fn jobs_in_words(chunks: &Chunks) -> String {
+    match chunks.jobs() {
+        1 => "1 job".to_owned(),
+        jobs => format!("{jobs} jobs"),
+    }
+}
+
 fn head(options: &ScriptOptions) -> String {
     let program = quoted(&options.program.display().to_string());
     format!("pacmeta=${{PACMETA:-{program}}}\n")
@@ -86,10 +93,10 @@ fn slurm(options: &ScriptOptions, chunks: &Chunks) -> String {
     let kept = options.max_running.map(|most| format!(" --max-running {most}")).unwrap_or_default();
     let mut text = format!(
         "#!/bin/bash\n\
-         # {jobs} jobs of {plan}. What is missing later:\n\
+         # {jobs} of {plan}. What is missing later:\n\
          #   missing=$(pacmeta sweep status {planned}{kept} --array)\n\
          #   [ -z \"$missing\" ] || sbatch --array=\"$missing\" this-script\n",
-        jobs = chunks.jobs(),
+        jobs = jobs_in_words(chunks),
         plan = options.plan.display(),
         planned = planned(options, chunks),
     );
@@ -147,14 +154,14 @@ fn parallel(options: &ScriptOptions, chunks: &Chunks) -> String {
     let chunk = if chunks.size() > 1 { format!(" --chunk {}", chunks.size()) } else { String::new() };
     format!(
         "#!/bin/bash\n\
-         # {count} jobs of {plan}. Run it again for what is missing: jobs that are done end at once.\n\
+         # {count} of {plan}. Run it again for what is missing: jobs that are done end at once.\n\
          # Ctrl-C gives every job a minute to write a checkpoint.\n\
          {head}plan={plan_word}\n\
          results={results}\n\
          export pacmeta plan results\n\
          seq 0 {last} | parallel{jobs} --termseq TERM,60000,KILL,25 --joblog \"$results/{PARALLEL_LOG}\" \\\n    \
          '\"$pacmeta\" sweep run \"$plan\" --results \"$results\"{chunk}' --index {{}} --threads {threads}\n",
-        count = chunks.jobs(),
+        count = jobs_in_words(chunks),
         plan = options.plan.display(),
         head = head(options),
         plan_word = quoted(&options.plan.display().to_string()),
