@@ -22,6 +22,8 @@ use pacmeta::{Error, Result};
 use arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
+    // First of all: a scheduler may stop a job as soon as it is started.
+    interrupt::install();
     let arguments = Arguments::parse();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -34,7 +36,6 @@ fn run(arguments: Arguments) -> Result<()> {
         // Fails only if a pool exists already, and nothing has run yet.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads as usize).build_global();
     }
-    interrupt::install();
     match arguments.command {
         Command::Train(train) => commands::train::run(&train),
         Command::Compare(compare) => commands::compare::run(&compare),
