@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use pacmeta::{Error, Result};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Writes a result to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -22,6 +23,14 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Error::io("write", "standard output", std::io::Error::other(error)))?;
     print(&(text + "\n"))
+}
+
+/// An object with the keys of another.
+pub(crate) fn joined(mut value: Value, more: Value) -> Value {
+    if let (Value::Object(keys), Value::Object(more)) = (&mut value, more) {
+        keys.extend(more);
+    }
+    value
 }
 
 /// A remark for the user on standard error. A closed standard error is no reason to stop.

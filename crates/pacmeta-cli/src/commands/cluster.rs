@@ -11,9 +11,9 @@ use pacmeta::studies::sinusoid::{Plan as SinusoidPlan, SinusoidSpec};
 use pacmeta::studies::sweep::{Analysis, Plan, SweepSpec, prepare};
 use pacmeta::studies::{Failures, Records, Spec, StoredPlan, runner};
 use pacmeta::{Error, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::reproduce::{report_of_study, sinusoid_plan};
+use super::reproduce::sinusoid_plan;
 use super::study::open_study;
 use super::sweep::{default_folder, refuse_nothing_to_choose, scope};
 use crate::cluster_arguments::{
@@ -212,6 +212,7 @@ fn status(arguments: &SweepStatus) -> Result<()> {
         warn(&error.to_string());
     }
     let survey = Survey::of(&plan, &results)?;
+    survey.instructions.warning().iter().for_each(|warning| warn(warning));
     let failed: Vec<usize> = survey.failed.iter().map(|(index, _)| *index).collect();
     let mut again = survey.missing.clone();
     if arguments.retry_failed {
@@ -233,6 +234,7 @@ fn status(arguments: &SweepStatus) -> Result<()> {
             "damaged": survey.damaged,
             "begun": survey.begun,
             "array": array,
+            "instructions": survey.instructions,
         }));
     }
     let counted =
@@ -276,24 +278,36 @@ fn collect_results(arguments: &CollectSweep) -> Result<()> {
                 Some(out) => out.clone(),
                 None => default_folder(Path::new(&study.config))?,
             };
-            let (records, missing) = collect_into::<SweepSpec>(&out, &plan, &results)?;
-            super::sweep::show(&out, arguments.json)?;
-            if missing == 0 { refuse_nothing_to_choose(&Analysis::new(&study, &records)?) } else { Ok(()) }
+            let (records, gathered) = collect_into::<SweepSpec>(&out, &plan, &results)?;
+            super::sweep::show(&out, arguments.json, more(&gathered))?;
+            match gathered.missing[..] {
+                [] => refuse_nothing_to_choose(&Analysis::new(&study, &records)?),
+                _ => Ok(()),
+            }
         }
         SinusoidSpec::STUDY => {
             let study: SinusoidPlan = plan.study_plan()?;
             study.check()?;
             let default = || Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, study.preset));
             let out: PathBuf = arguments.out.clone().unwrap_or_else(default);
-            collect_into::<SinusoidSpec>(&out, &plan, &results)?;
-            report_of_study(&out, arguments.json).map(|_| ())
+            let (_, gathered) = collect_into::<SinusoidSpec>(&out, &plan, &results)?;
+            super::reproduce::show(&out, arguments.json, more(&gathered))
         }
         other => Err(unknown(&arguments.planned.plan, other)),
     }
 }
 
-/// The record with the results of a plan, and how many are missing. All is read and checked before anything is written.
-fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Result<(Records<S>, usize)> {
+/// What the conclusions of a study do not say.
+fn more<S: Spec>(gathered: &Gathered<S>) -> Value {
+    json!({ "instructions": gathered.instructions })
+}
+
+/// The record with the results of a plan, and these. All is read and checked before anything is written.
+fn collect_into<S: Spec>(
+    out: &Path,
+    plan: &PlanFile,
+    results: &Results,
+) -> Result<(Records<S>, Gathered<S>)> {
     let gathered = Gathered::<S>::of(plan, results)?;
     refuse_empty_study(out, plan, &gathered)?;
     Records::<S>::read(out)?;
@@ -301,7 +315,8 @@ fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Resu
     let mut records = Records::<S>::read(out)?;
     let new = gathered.append_to(&mut records)?;
     remark(&format!("{} {} new in {}", plural(new, "result"), are(new), out.display()));
-    let Gathered { missing, damaged, .. } = &gathered;
+    let Gathered { missing, damaged, instructions, .. } = &gathered;
+    instructions.warning().iter().for_each(|warning| warn(warning));
     if !damaged.is_empty() {
         warn(&format!("results that are damaged, and count as missing: {}", array_expression(damaged)));
     }
@@ -310,7 +325,7 @@ fn collect_into<S: Spec>(out: &Path, plan: &PlanFile, results: &Results) -> Resu
         let expression = array_expression(missing);
         warn(&format!("{} of {models} {} missing: {expression}", missing.len(), are(missing.len())));
     }
-    Ok((records, missing.len()))
+    Ok((records, gathered))
 }
 
 /// A plan without any result would put an empty study in the place of the one that a folder holds.

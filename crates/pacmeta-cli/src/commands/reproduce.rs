@@ -21,7 +21,7 @@ use super::scores::wrapped;
 use super::study::{Manner, run_in};
 use super::{leopard, memory, mini_imagenet};
 use crate::arguments::{PresetName, Reproduce, StudyName};
-use crate::output::{bold, print, print_json};
+use crate::output::{bold, joined, print, print_json};
 use crate::table::Table;
 
 pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
@@ -96,25 +96,25 @@ fn sinusoid(arguments: &Reproduce) -> Result<()> {
         None => Path::new("runs").join(format!("{}-{}", SinusoidSpec::STUDY, plan.preset)),
     };
     run_in(&out, &plan, &plan.specs(), &Manner::new(arguments.quiet, arguments.retry_failed))?;
-    show(&out, arguments.json)
+    show(&out, arguments.json, Value::Null)
 }
 
 /// Draws the report of the study in a folder anew, from its record alone; false if the folder is no study's.
 pub(super) fn report_of_study(folder: &Path, as_json: bool) -> Result<bool> {
     let Some(stored) = StoredPlan::read(folder)? else { return Ok(false) };
     match stored.study.as_str() {
-        SinusoidSpec::STUDY => show(folder, as_json)?,
+        SinusoidSpec::STUDY => show(folder, as_json, Value::Null)?,
         image_study::STUDY => mini_imagenet::show(folder, as_json)?,
         leopard_study::STUDY => leopard::show(folder, as_json)?,
         pacmeta::studies::memory::STUDY => memory::show(folder, as_json)?,
-        SweepSpec::STUDY => super::sweep::show(folder, as_json)?,
+        SweepSpec::STUDY => super::sweep::show(folder, as_json, Value::Null)?,
         other => return Err(Error::input(folder.display(), format!("holds the unknown study `{other}`"))),
     }
     Ok(true)
 }
 
-/// Writes page and numbers, and prints the conclusions.
-fn show(folder: &Path, as_json: bool) -> Result<()> {
+/// Writes page and numbers, and prints the conclusions; in JSON with these keys besides.
+pub(super) fn show(folder: &Path, as_json: bool, more: Value) -> Result<()> {
     let Some(stored) = StoredPlan::read(folder)? else {
         return Err(Error::input(folder.display(), "is no study's folder"));
     };
@@ -131,7 +131,7 @@ fn show(folder: &Path, as_json: bool) -> Result<()> {
     write_atomically(&page, html.as_bytes())?;
     let claims = claims(&analysis);
     if as_json {
-        return print_json(&conclusions(&analysis, &claims, &page));
+        return print_json(&joined(conclusions(&analysis, &claims, &page), more));
     }
     print(&in_words(&analysis, &claims, &page))
 }

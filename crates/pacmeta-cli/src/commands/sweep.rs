@@ -12,13 +12,13 @@ use pacmeta::studies::sweep::{
 use pacmeta::studies::{Records, StoredPlan};
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::scores::wrapped;
 use super::study::{Manner, run_in};
 use super::train::stem;
 use crate::arguments::Sweep;
-use crate::output::{bold, plural, print, print_json, remark};
+use crate::output::{bold, joined, plural, print, print_json, remark};
 use crate::progress::Verbosity;
 use crate::table::{Table, number, with_error};
 
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Sweep) -> Result<()> {
         remark(&scope(plan));
     }
     let records = run_in(&out, plan, &prepared.specs(), &manner)?;
-    show(&out, arguments.json)?;
+    show(&out, arguments.json, Value::Null)?;
     refuse_nothing_to_choose(&Analysis::new(plan, &records)?)
 }
 
@@ -83,8 +83,8 @@ pub(super) fn scope(plan: &Plan) -> String {
     )
 }
 
-/// Writes page and numbers from the record alone, and prints the conclusions.
-pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
+/// Writes page and numbers from the record alone, and prints the conclusions; in JSON with these keys besides.
+pub(super) fn show(folder: &Path, as_json: bool, more: Value) -> Result<()> {
     let Some(stored) = StoredPlan::read(folder)? else {
         return Err(Error::input(folder.display(), "is no study's folder"));
     };
@@ -106,7 +106,7 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
         value["report"] = json!(page.display().to_string());
         value["config"] =
             json!(analysis.chosen.as_ref().map(|_| folder.join("chosen.toml").display().to_string()));
-        return print_json(&value);
+        return print_json(&joined(value, more));
     }
     print(&in_words(&analysis, folder, &page))
 }

@@ -373,6 +373,48 @@ fn damaged_results_are_counted_and_trained_again() {
     assert_eq!(endings(&place, "after"), endings(&place, "before"));
 }
 
+/// CRC-32C, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
+}
+
+#[test]
+fn results_of_several_instruction_sets_are_warned_of() {
+    let place = planned(30);
+    place.ok(&["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q"]);
+    let result: Value = serde_json::from_slice(&place.read("plan.results/000001.json")).unwrap();
+    let own = result["record"]["instructions"].as_str().unwrap();
+    let status = ["sweep", "status", "plan.jsonl", "--json"];
+    let collect = ["sweep", "collect", "plan.jsonl", "--out", "out", "--json"];
+    let said = |command: &[&str]| {
+        let ran = place.run(command);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+        (value["instructions"].clone(), ran.stderr)
+    };
+    for command in [&status[..], &collect] {
+        let (sets, stderr) = said(command);
+        assert_eq!(sets, serde_json::json!({ own: 5 }));
+        assert!(!stderr.contains("instruction"), "{stderr}");
+    }
+    // As if a job had run on another machine.
+    let line = place.text("plan.results/000002.json");
+    let mut record = serde_json::from_str::<Value>(&line).unwrap()["record"].take();
+    record["instructions"] = "abacus".into();
+    let body = record.to_string();
+    let line = format!("{{\"crc32c\":\"{:08x}\",\"record\":{body}}}\n", crc32c(body.as_bytes()));
+    place.write("plan.results/000002.json", line);
+    for command in [&status[..], &collect] {
+        let (sets, stderr) = said(command);
+        assert_eq!(sets, serde_json::json!({ own: 4, "abacus": 1 }));
+        assert!(
+            stderr.contains("several instruction sets are mixed") && stderr.contains("abacus: 1"),
+            "{stderr}"
+        );
+    }
+}
+
 #[test]
 fn failed_models_are_results_too() {
     let place = planned(5);

@@ -13,6 +13,19 @@ pub mod product;
 pub mod skinny;
 pub mod vectors;
 
+/// The instruction set that the kernels use on this machine. Another one may give other last bits.
+pub fn instructions() -> &'static str {
+    match pulp::Arch::new() {
+        #[cfg(target_arch = "x86_64")]
+        pulp::Arch::V4(_) => "AVX-512",
+        #[cfg(target_arch = "x86_64")]
+        pulp::Arch::V3(_) => "AVX2 + FMA",
+        #[cfg(target_arch = "aarch64")]
+        pulp::Arch::Neon(_) => "NEON",
+        _ => "plain",
+    }
+}
+
 /// The number of columns a row is padded to: whole cache lines of eight f64.
 pub const PADDING: usize = 8;
 

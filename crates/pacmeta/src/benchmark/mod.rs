@@ -12,6 +12,7 @@ mod text_step;
 pub use anil::{AnilTiming, time_anil};
 pub use conv4::{Conv4Timing, time_conv4};
 pub use encoder::{EncoderSizes, EncoderTiming, time_encoder};
+pub use pacmeta_tensor::simd::instructions;
 pub use passes::PassTiming;
 #[cfg(feature = "text")]
 pub use text_step::{ModelShape, TextStep, TextStepSettings, measure_text_step};
@@ -112,19 +113,6 @@ pub fn time_gp(pacmaml: bool, examples: usize, budget: Duration) -> Result<GpTim
         iterations,
         instructions: instructions(),
     })
-}
-
-/// The instruction set that the kernels use on this machine.
-pub fn instructions() -> &'static str {
-    match pulp::Arch::new() {
-        #[cfg(target_arch = "x86_64")]
-        pulp::Arch::V4(_) => "AVX-512",
-        #[cfg(target_arch = "x86_64")]
-        pulp::Arch::V3(_) => "AVX2 + FMA",
-        #[cfg(target_arch = "aarch64")]
-        pulp::Arch::Neon(_) => "NEON",
-        _ => "plain",
-    }
 }
 
 /// The most memory that this process has held, where the system tells.

@@ -8,6 +8,7 @@
 //! [`Gathered`] appends it to the record of a study, as if it had been computed there.
 
 mod indices;
+mod instructions;
 mod plan_file;
 mod results;
 mod script;
@@ -15,6 +16,7 @@ mod script;
 mod tests;
 
 pub use indices::{Chunks, array_expression, limited};
+pub use instructions::InstructionSets;
 pub use plan_file::{ConfigMark, PlanFile, PlanLine};
 pub use results::{Gathered, Job, Results, Survey};
 pub use script::{Launcher, SHORTEST_MINUTES, ScriptOptions, USUAL_ARRAY, script};

@@ -8,10 +8,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use pacmeta_tensor::simd::instructions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::instructions::InstructionSets;
 use super::plan_file::{PlanFile, PlanLine};
 use super::script::is_log;
 use crate::error::{Error, Result};
@@ -35,7 +37,15 @@ pub struct Results {
 enum Found<T> {
     Absent,
     Damaged,
-    Whole { seconds: f64, ending: Ending<T> },
+    Whole { seconds: f64, ending: Ending<T>, instructions: Option<String> },
+}
+
+/// A record, and what only the results of jobs say.
+#[derive(Serialize)]
+struct Written<'a, R> {
+    #[serde(flatten)]
+    record: &'a R,
+    instructions: &'static str,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +53,8 @@ struct Stored<T> {
     hash: String,
     seconds: f64,
     ending: Ending<T>,
+    #[serde(default)]
+    instructions: Option<String>,
 }
 
 impl Results {
@@ -172,7 +184,8 @@ impl Results {
             let message = "is the result of another model; it does not belong into this folder, move it away";
             return Err(Error::input(path.display(), message));
         }
-        Ok(Found::Whole { seconds: stored.seconds, ending: stored.ending })
+        let Stored { seconds, ending, instructions, .. } = stored;
+        Ok(Found::Whole { seconds, ending, instructions })
     }
 }
 
@@ -246,7 +259,8 @@ impl<S: Spec> Recorder<S> for Job<'_, S> {
             return Err(Error::input("job", "a model was trained that is not in its part of the plan"));
         };
         let record = Record { hash: hash.clone(), seconds, spec: spec.clone(), ending };
-        write_atomically(self.results.path(line.index), line_of(&record)?.as_bytes())?;
+        let written = Written { record: &record, instructions: instructions() };
+        write_atomically(self.results.path(line.index), line_of(&written)?.as_bytes())?;
         self.endings.insert(hash, record.ending);
         Ok(())
     }
@@ -271,6 +285,8 @@ pub struct Survey {
     pub damaged: Vec<usize>,
     /// Missing indices with a state to continue from.
     pub begun: Vec<usize>,
+    /// What results were computed with.
+    pub instructions: InstructionSets,
 }
 
 impl Survey {
@@ -282,9 +298,12 @@ impl Survey {
         let mut survey = Self { pieces: plan.lines().len(), ..Self::default() };
         for line in plan.lines() {
             match results.look::<Value>(line)? {
-                Found::Whole { ending: Ending::Done(_), .. } => survey.done.push(line.index),
-                Found::Whole { ending: Ending::Failed(reason), .. } => {
-                    survey.failed.push((line.index, reason))
+                Found::Whole { ending, instructions, .. } => {
+                    survey.instructions.count(instructions);
+                    match ending {
+                        Ending::Done(_) => survey.done.push(line.index),
+                        Ending::Failed(reason) => survey.failed.push((line.index, reason)),
+                    }
                 }
                 found => {
                     survey.missing.push(line.index);
@@ -309,6 +328,8 @@ pub struct Gathered<S: Spec> {
     pub missing: Vec<usize>,
     /// Indices whose result cannot be read, also in `missing`.
     pub damaged: Vec<usize>,
+    /// What results were computed with.
+    pub instructions: InstructionSets,
 }
 
 impl<S: Spec> Gathered<S> {
@@ -318,10 +339,16 @@ impl<S: Spec> Gathered<S> {
     /// When the plan is another study's or its pieces are not those that were planned, or a result is another model's.
     pub fn of(plan: &PlanFile, results: &Results) -> Result<Self> {
         plan.check_study::<S>()?;
-        let mut gathered = Self { pieces: Vec::new(), missing: Vec::new(), damaged: Vec::new() };
+        let mut gathered = Self {
+            pieces: Vec::new(),
+            missing: Vec::new(),
+            damaged: Vec::new(),
+            instructions: InstructionSets::default(),
+        };
         for (line, spec) in plan.lines().iter().zip(plan.specs::<S>(plan.lines())?) {
             match results.look(line)? {
-                Found::Whole { seconds, ending } => {
+                Found::Whole { seconds, ending, instructions } => {
+                    gathered.instructions.count(instructions);
                     gathered.pieces.push((line.hash.clone(), spec, ending, seconds));
                 }
                 found => {

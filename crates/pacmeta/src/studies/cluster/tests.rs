@@ -18,6 +18,7 @@ use crate::studies::runner::{self, Failures, Progress, SilentStudy, StudyObserve
 use crate::studies::spec::Stop;
 use crate::studies::sweep::{self, SweepOutcome};
 use crate::studies::{Ending, Keep, Records};
+use crate::training::checkpoint::TrainingState;
 
 const GRID: &str = "[data]\ntasks = 4\nexamples = 8\ntarget_tasks = 4\nquery = 6\nsupport = 3\n[prior]\nhidden = [4]\n\
                     [method]\nbeta_per_example = 30\nalpha_over_beta = 0.3\n[training]\niterations = 40\nbatch = 2\n\
@@ -254,6 +255,74 @@ fn a_mark_that_was_lost_is_made_again_where_everything_is_this_plans() {
         std::fs::remove_file(path).unwrap();
     }
     assert_eq!(Survey::of(&plan, &Results::of(&plan, results.folder()).unwrap()).unwrap().done.len(), 3);
+}
+
+/// Gives a result another value under a key, with the checksum that belongs to it.
+fn edit_result(path: &Path, key: &str, value: Option<&str>) {
+    let mut record =
+        serde_json::from_slice::<serde_json::Value>(&std::fs::read(path).unwrap()).unwrap()["record"].take();
+    match value {
+        Some(value) => record[key] = value.into(),
+        None => _ = record.as_object_mut().unwrap().remove(key),
+    }
+    std::fs::write(path, line_of(&record).unwrap()).unwrap();
+}
+
+#[test]
+fn results_of_several_instruction_sets_are_told() {
+    let (_, plan) = planned(GRID);
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::of(&plan, &folder.path().join("results")).unwrap();
+    run_all(&plan, &results);
+    let sets = || {
+        let gathered = Gathered::<SweepSpec>::of(&plan, &results).unwrap().instructions;
+        assert_eq!(Survey::of(&plan, &results).unwrap().instructions, gathered);
+        (serde_json::to_value(&gathered).unwrap(), gathered.warning())
+    };
+    let own = pacmeta_tensor::simd::instructions();
+    assert_eq!(sets(), (serde_json::json!({ own: 3 }), None));
+    // One that does not say is a result like any other.
+    edit_result(&results.folder().join("000000.json"), "instructions", None);
+    assert_eq!(sets(), (serde_json::json!({ own: 2 }), None));
+    edit_result(&results.folder().join("000002.json"), "instructions", Some("abacus"));
+    let (counted, warning) = sets();
+    assert_eq!(counted, serde_json::json!({ own: 1, "abacus": 1 }));
+    let warning = warning.unwrap();
+    assert!(warning.contains("abacus: 1") && warning.contains(&format!("{own}: 1")), "{warning}");
+    // Records say nothing of it.
+    let mut records = Records::<SweepSpec>::read(folder.path()).unwrap();
+    Gathered::of(&plan, &results).unwrap().append_to(&mut records).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("records.jsonl")).unwrap();
+    assert!(text.lines().count() == 4 && !text.contains("instructions"), "{text}");
+}
+
+#[test]
+fn a_state_of_another_instruction_set_is_continued_and_told() {
+    let (_, plan) = planned(GRID);
+    let specs = SweepSpec::ready(&plan, plan.lines()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let keep = Keep::new(folder.path().join("000001"));
+    let questions = AtomicUsize::new(0);
+    let stop = || questions.fetch_add(1, Ordering::SeqCst) > 5;
+    specs[1].run_keeping(&stop, &keep, &|_| {}).unwrap_err();
+    let told_by = |state: &TrainingState| {
+        state.write(keep.state()).unwrap();
+        let told = Mutex::new(Vec::new());
+        let tell = |message: &str| told.lock().unwrap().push(message.to_owned());
+        specs[1].run_keeping(&|| false, &keep, &tell).unwrap();
+        told.into_inner().unwrap()
+    };
+    let state = TrainingState::read(keep.state()).unwrap();
+    assert_eq!(told_by(&state), [""; 0]);
+    assert_eq!(
+        told_by(&TrainingState { instructions: None, ..state.clone() }),
+        [""; 0],
+        "of an older program"
+    );
+    let told = told_by(&TrainingState { instructions: Some("abacus".to_owned()), ..state.clone() });
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains(&format!("from iteration {}", state.iteration)), "{told:?}");
+    assert!(told[0].contains("abacus"), "{told:?}");
 }
 
 /// What a job leaves that is stopped after another one of its index was done.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use pacmeta_tensor::simd::instructions;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, MethodKind};
@@ -172,11 +173,20 @@ fn measure(experiment: &Experiment, stop: Stop<'_>, keep: Option<(&Keep, Tell<'_
         None => experiment.choose_temperatures(&mut Asking(stop))?,
     };
     let mut trainer = experiment.trainer(&choice)?;
-    // A state that cannot be used costs the work behind it, nothing else.
-    if let Some(state) = keep.and_then(|(keep, _)| TrainingState::read(keep.state()).ok())
-        && trainer.restore(&state).is_err()
+    if let Some((keep, tell)) = keep
+        && let Ok(state) = TrainingState::read(keep.state())
     {
-        trainer = experiment.trainer(&choice)?;
+        if trainer.restore(&state).is_err() {
+            // A state that cannot be used costs the work behind it, nothing else.
+            trainer = experiment.trainer(&choice)?;
+        } else if let Some(made) = state.other_instructions() {
+            tell(&format!(
+                "continues from iteration {}, which was computed with {made}, with {}: the last bits may differ from those \
+                 of a run on one machine",
+                state.iteration,
+                instructions()
+            ));
+        }
     }
     let mut kept = Instant::now();
     while trainer.iteration() < experiment.config().training.iterations {

@@ -52,6 +52,7 @@ fn state() -> TrainingState {
         parameters: vec![NamedTensor::new("b", [2, 1], [0.1, 0.2]), NamedTensor::new("a", [1], [-7.0])],
         optimiser: vec![("second_moment".into(), vec![1e-20, 0.0, 2.0]), ("first_moment".into(), vec![0.5])],
         counters: [("steps".to_owned(), u64::MAX), ("skipped".to_owned(), 0)].into(),
+        instructions: Some("of another machine".to_owned()),
     }
 }
 

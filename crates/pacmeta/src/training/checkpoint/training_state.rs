@@ -1,8 +1,8 @@
 //! The exact state of a run after an iteration: parameters, optimiser moments, counters.
 //!
 //! Stored like any checkpoint, tensors prefixed `parameters.` and `optimiser.`, with
-//! `"training": {"iteration": _, "counters": {...}, "crc32c": "..."}` in the metadata. Numbers are stored without
-//! loss: in f32 when every value of the file is an f32, in f64 otherwise.
+//! `"training": {"iteration": _, "counters": {...}, "instructions": "...", "crc32c": "..."}` in the metadata. Numbers are
+//! stored without loss: in f32 when every value of the file is an f32, in f64 otherwise.
 //!
 //! The CRC-32C covers the content: the `training` object without the checksum (JSON, keys sorted), then for every tensor
 //! its name, its shape (each extent as u64) and its values (as f64), all little endian. A file that was damaged on disk
@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pacmeta_tensor::Parameters;
+use pacmeta_tensor::simd::instructions;
 use serde_json::{Map, Value};
 
 use super::safetensors_file::{self, TensorReference};
@@ -35,6 +36,8 @@ pub struct TrainingState {
     pub optimiser: Vec<(String, Vec<f64>)>,
     /// Whole numbers the loop keeps, by name.
     pub counters: BTreeMap<String, u64>,
+    /// The [instruction set](pacmeta_tensor::simd::instructions) that it was computed with, where that is known.
+    pub instructions: Option<String>,
 }
 
 impl TrainingState {
@@ -55,7 +58,13 @@ impl TrainingState {
                 ("window".to_owned(), window.to_vec()),
             ],
             counters: [("optimiser_steps".to_owned(), steps)].into(),
+            instructions: Some(instructions().to_owned()),
         }
+    }
+
+    /// The instruction set that it was computed with, if that is known not to be the one at hand.
+    pub fn other_instructions(&self) -> Option<&str> {
+        self.instructions.as_deref().filter(|made| *made != instructions())
     }
 
     /// Puts a loop back into this state; what does not fit changes nothing.
@@ -114,6 +123,9 @@ impl TrainingState {
         let mut training = Map::new();
         training.insert("iteration".into(), self.iteration.into());
         training.insert("counters".into(), Value::Object(counters));
+        if let Some(instructions) = &self.instructions {
+            training.insert("instructions".into(), instructions.as_str().into());
+        }
         training.insert("crc32c".into(), checksum(&training, &tensors).into());
 
         let is_f32 = |value: &f64| f64::from(*value as f32) == *value;
@@ -194,7 +206,8 @@ fn verify(origin: &str, checkpoint: Checkpoint) -> Result<TrainingState> {
     let Some(iteration) = training.get("iteration").and_then(Value::as_u64) else {
         return Err(refuse("expected a whole number under `iteration`"));
     };
-    let mut state = TrainingState { iteration, ..TrainingState::default() };
+    let instructions = training.get("instructions").and_then(Value::as_str).map(str::to_owned);
+    let mut state = TrainingState { iteration, instructions, ..TrainingState::default() };
     let counters = training.get("counters").and_then(Value::as_object);
     for (name, count) in counters.ok_or_else(|| refuse("expected an object under `counters`"))? {
         let Some(count) = count.as_u64() else {
