@@ -173,7 +173,7 @@ impl Prior {
         py: Python<'_>,
         x: &Bound<'_, PyAny>,
         y: &Bound<'_, PyAny>,
-        temperature: Option<f64>,
+        #[pyo3(from_py_with = arguments::temperature)] temperature: Option<f64>,
     ) -> PyResult<Posterior> {
         let support = self.support(x, y)?;
         let model = self.at(temperature)?;
@@ -214,7 +214,7 @@ impl Prior {
         tasks: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = arguments::support)] support: usize,
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
-        task: &str,
+        #[pyo3(from_py_with = arguments::task)] task: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         if support == 0 {
             return Err(wrong("support: is 0, expected at least 1"));
@@ -252,21 +252,21 @@ impl Prior {
         py: Python<'py>,
         tasks: &Bound<'py, PyAny>,
         theorem: Option<&Bound<'py, PyAny>>,
-        objective: Option<String>,
-        beta: Option<f64>,
-        alpha: Option<f64>,
-        assume: Option<String>,
-        assume_tasks: Option<String>,
-        hyper_posterior_std: Option<f64>,
-        lambda_: Option<f64>,
-        delta: f64,
-        sigma0_squared: f64,
+        #[pyo3(from_py_with = arguments::objective)] objective: Option<String>,
+        #[pyo3(from_py_with = arguments::beta)] beta: Option<f64>,
+        #[pyo3(from_py_with = arguments::alpha)] alpha: Option<f64>,
+        #[pyo3(from_py_with = arguments::assume)] assume: Option<String>,
+        #[pyo3(from_py_with = arguments::assume_tasks)] assume_tasks: Option<String>,
+        #[pyo3(from_py_with = arguments::hyper_posterior_std)] hyper_posterior_std: Option<f64>,
+        #[pyo3(from_py_with = arguments::lambda_)] lambda_: Option<f64>,
+        #[pyo3(from_py_with = arguments::delta)] delta: f64,
+        #[pyo3(from_py_with = arguments::sigma0_squared)] sigma0_squared: f64,
         #[pyo3(from_py_with = arguments::draws)] draws: usize,
         #[pyo3(from_py_with = arguments::seed)] seed: u64,
         #[pyo3(from_py_with = arguments::observed_tasks)] observed_tasks: Option<usize>,
         #[pyo3(from_py_with = arguments::target_examples)] target_examples: Option<usize>,
-        gap: Option<f64>,
-        task: &str,
+        #[pyo3(from_py_with = arguments::gap)] gap: Option<f64>,
+        #[pyo3(from_py_with = arguments::task)] task: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns = self.model.columns();
         let tasks = tasks_for(tasks, &columns.features, &columns.target, task)?;
@@ -383,7 +383,12 @@ impl Posterior {
     /// >>> bool((lower < upper).all())
     /// True
     #[pyo3(signature = (x, level = 0.95))]
-    fn interval<'py>(&self, py: Python<'py>, x: &Bound<'py, PyAny>, level: f64) -> PyResult<Arrays<'py>> {
+    fn interval<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = arguments::level)] level: f64,
+    ) -> PyResult<Arrays<'py>> {
         if !(level > 0.0 && level < 1.0) {
             return Err(wrong(format!("level: is {level}, expected a number between 0 and 1")));
         }

@@ -55,9 +55,11 @@ def test_queries(prior: pacmeta.Prior, query: Any, words: str) -> None:
         with pytest.raises(ValueError, match=words):
             predict(query)
     assert posterior.predict([])[0].shape == (0,)
-    for level in (0.0, 1.0, -1.0, np.nan):
-        with pytest.raises(ValueError, match="level"):
+    levels: list[Any] = [0.0, 1.0, -1.0, np.nan, "0.9", None, [0.9, 0.8]]
+    for level in levels:
+        with pytest.raises(ValueError, match="^level: is"):
             posterior.interval([0.0], level)
+    np.testing.assert_array_equal(posterior.interval([0.0], np.float32(0.5)), posterior.interval([0.0], 0.5))
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,15 @@ def test_subsets_are_indices_masks_or_a_column(prior: pacmeta.Prior, tasks: Any)
     for adapt in (mask, mask.astype(int), mask.astype(float), mask.astype(object)):
         parts = [pd.DataFrame({"task": i, "x": x, "y": y, "adapt": adapt}) for i, (x, y) in enumerate(tasks)]
         assert prior.bound(pd.concat(parts))["total"] == expected
+
+
+def test_an_error_of_a_value_itself_stays_what_it_is(prior: pacmeta.Prior) -> None:
+    class Interrupting:
+        def __float__(self) -> float:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prior.adapt(*GOOD, temperature=Interrupting())  # type: ignore[arg-type]
 
 
 def test_columns_may_have_any_label_and_any_kind_of_number(tasks: Any) -> None:
@@ -227,17 +238,35 @@ def test_files(tmp_path: Path, prior: pacmeta.Prior) -> None:
         ({"seed": 2**64}, "^seed: is 18446744073709551616"),
         ({"observed_tasks": -1}, "^observed_tasks: is -1"),
         ({"target_examples": -1}, "^target_examples: is -1"),
+        ({"beta": "x"}, "^beta: is 'x', expected a number"),
+        ({"alpha": [1.0, 2.0]}, r"^alpha: is \[1.0, 2.0\], expected a number"),
+        ({"lambda_": 1 + 2j}, r"^lambda_: is \(1\+2j\), expected a number"),
+        ({"delta": None}, "^delta: is None, expected a number"),
+        ({"delta": 10**400}, "^delta: is 10{400}, expected a number"),
+        ({"sigma0_squared": "3"}, "^sigma0_squared: is '3', expected a number"),
+        ({"hyper_posterior_std": "0.1"}, "^hyper_posterior_std: is '0.1', expected a number"),
+        ({"gap": {}}, "^gap: is {}, expected a number"),
+        ({"draws": "100"}, "^draws: is '100', expected a whole number"),
+        ({"seed": 1.5}, "^seed: is 1.5, expected a whole number"),
+        ({"objective": 3}, "^objective: is 3, expected a text"),
+        ({"assume": 20.0}, "^assume: is 20.0, expected a text"),
+        ({"assume_tasks": 20.0}, "^assume_tasks: is 20.0, expected a text"),
+        ({"task": 3}, "^task: is 3, expected a text"),
     ],
 )
 def test_bounds(prior: pacmeta.Prior, tasks: Any, change: dict[str, Any], words: str) -> None:
     marked = [(x, y, [0, 1, 2]) for x, y in tasks]
     with pytest.raises(ValueError, match=words):
         prior.bound(marked, **change)
-    with pytest.raises(ValueError, match="temperature"):
-        prior.adapt(*GOOD, temperature=-3.0)
+    temperatures: list[Any] = [-3.0, "hot", [1.0, 2.0]]
+    for temperature in temperatures:
+        with pytest.raises(ValueError, match="^temperature: "):
+            prior.adapt(*GOOD, temperature=temperature)
 
 
-@pytest.mark.parametrize("change", [{"support": -1}, {"support": 0}, {"seed": -1}, {"seed": 2**64}])
+@pytest.mark.parametrize(
+    "change", [{"support": -1}, {"support": 0}, {"support": "3"}, {"seed": -1}, {"seed": 2**64}, {"seed": "x"}, {"task": 3}]
+)
 def test_evaluation(prior: pacmeta.Prior, tasks: Any, change: dict[str, Any]) -> None:
     (name,) = change
     with pytest.raises(ValueError, match=f"^{name}: is"):
