@@ -49,7 +49,8 @@ fn of_errors(analysis: &Analysis<'_>) -> Vec<Claim> {
         ));
     }
     let above_support = SUPPORT + 1;
-    let below: [(&str, &[(StudyMethod, StudyMethod)], TargetTemperature, usize, &str); 3] = [
+    type Pairs<'a> = &'a [(StudyMethod, StudyMethod)];
+    let below: [(&str, Pairs<'_>, TargetTemperature, usize, &str); 3] = [
         (
             "pacmaml-lowest",
             &[(Pacmaml, Pacoh), (Pacmaml, Reptile), (Pacmaml, Maml)],

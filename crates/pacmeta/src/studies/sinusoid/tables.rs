@@ -85,13 +85,14 @@ pub(super) fn folds_that_agree(point: &MethodPoint) -> usize {
 
 /// The numbers of a chosen setting that are the smallest or the largest of its grid.
 fn ends_of_grid(grid: &[Setting], chosen: &Setting) -> Vec<String> {
-    let numbers: [(&str, fn(&Setting) -> Option<f64>); 4] = [
+    type Number = fn(&Setting) -> Option<f64>;
+    let numbers: [(&str, Number); 4] = [
         ("β/mᵢ", Setting::beta_per_example),
         ("α/β", Setting::alpha_over_beta),
         ("rate", |setting| setting.rate().filter(|_| setting.steps() != Some(0))),
         ("steps", |setting| setting.steps().map(|steps| steps as f64)),
     ];
-    let end = |(name, number): (&str, fn(&Setting) -> Option<f64>)| {
+    let end = |(name, number): (&str, Number)| {
         let own = number(chosen)?;
         let others = || grid.iter().filter_map(number);
         match (others().any(|other| other < own), others().any(|other| other > own)) {
