@@ -51,7 +51,7 @@ fn a_plan_run_by_index_and_collected_equals_a_local_sweep() {
     assert_eq!(array(&place, &[]), "0-4");
     let ran = place.run(&["sweep", "run", "plan.jsonl", "--index", "1"]);
     assert_eq!(ran.stdout, "1 model, 1 trained now, 0 failed\n", "{}", ran.stderr);
-    assert!(ran.stderr.contains("1 model to train"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 piece to compute"), "{}", ran.stderr);
     assert_eq!(array(&place, &[]), "0,2-4");
     let result = place.read("plan.results/000001.json");
     let again = place.json(&["sweep", "run", "plan.jsonl", "--index", "1", "--json"]);
