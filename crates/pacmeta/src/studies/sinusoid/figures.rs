@@ -160,8 +160,8 @@ pub(super) fn errors(analysis: &Analysis<'_>) -> StudyFigure {
 
 /// The same without the methods that are far above the others.
 pub(super) fn errors_close(analysis: &Analysis<'_>) -> StudyFigure {
-    let caption = "The three of the paper's first figure that it compares most, on a linear axis: look where the curves turn. PACOH \
-                   appears twice, as its curve depends on what is kept of the temperature at target tasks.";
+    let caption = "These three alone, on a linear axis: look where the curves turn. PACOH appears twice, as its curve depends on what \
+                   is kept of the temperature at target tasks.";
     let (chart, remark) = framed(main_chart(analysis));
     StudyFigure::new("errors-close", "PACMAML, PACOH and MAML", chart, format!("{caption}{remark}"))
 }
