@@ -13,11 +13,10 @@ mod narrow;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::simd::elementary::tanh_in_place;
-use crate::simd::product::{Left, Sizes, Start, TILE_ROWS, product};
+use crate::simd::product::{Finish, Left, Sizes, Start, TILE_ROWS, finished_product, product};
 use crate::simd::{PADDING, padded};
 
-use narrow::{FirstBackward, FirstForward, OutputBackward, OutputForward};
+use narrow::{FirstBackward, FirstForward, OutputBackward, OutputForward, take};
 
 pub use curvature::SquaredLossCurvature;
 
@@ -45,6 +44,8 @@ pub struct Perceptron {
 struct Layer {
     inputs: usize,
     outputs: usize,
+    /// Numbers in a row of Z and dZ: padded, but for a last layer of one or two outputs.
+    output_stride: usize,
     /// W as [out, padded in].
     weight: Vec<f64>,
     /// W' as [in, padded out].
@@ -62,6 +63,7 @@ impl Layer {
         Self {
             inputs,
             outputs,
+            output_stride: padded(outputs),
             weight: vec![0.0; outputs * padded(inputs)],
             transposed: vec![0.0; inputs * padded(outputs)],
             bias: vec![0.0; padded(outputs)],
@@ -76,7 +78,7 @@ impl Layer {
 
     /// Adds dZ' H to the gradient (or its transpose, see there).
     fn add_weight_gradient(&mut self, arch: Arch, activation: &[f64], errors: &[f64], rows: usize) {
-        let (stride, output_stride) = (padded(self.inputs), padded(self.outputs));
+        let (stride, output_stride) = (padded(self.inputs), self.output_stride);
         let (left, left_stride, right, right_stride, height) = if self.narrows() {
             (errors, output_stride, activation, stride, self.outputs)
         } else {
@@ -94,11 +96,12 @@ impl Layer {
 
     /// Evaluates this last layer of one or two outputs.
     fn narrow_forward(&self, arch: Arch, hidden: &[f64], output: &mut [f64]) {
-        let Self { weight, bias, .. } = self;
+        let Self { weight, bias, output_stride, .. } = self;
+        let output_stride = *output_stride;
         if self.outputs == 1 {
-            arch.dispatch(OutputForward::<1> { hidden, weight, bias, output });
+            arch.dispatch(OutputForward::<1> { hidden, weight, bias, output, output_stride });
         } else {
-            arch.dispatch(OutputForward::<2> { hidden, weight, bias, output });
+            arch.dispatch(OutputForward::<2> { hidden, weight, bias, output, output_stride });
         }
     }
 
@@ -121,7 +124,7 @@ impl Layer {
             if self.outputs <= self.inputs { &mut self.gradient[..] } else { &mut unused[..] };
         arch.dispatch(OutputBackward::<O> {
             output_errors,
-            output_stride: padded(self.outputs),
+            output_stride: self.output_stride,
             weight: &self.weight,
             activation,
             weight_gradient,
@@ -134,9 +137,17 @@ impl Layer {
 impl Perceptron {
     /// A perceptron with the given widths, input first, output last, and all parameters 0.
     pub fn new(widths: &[usize]) -> Self {
+        let mut layers: Vec<Layer> = widths.windows(2).map(|pair| Layer::new(pair[0], pair[1])).collect();
+        if let [_, .., last] = layers.as_mut_slice()
+            && last.outputs <= 2
+            && last.narrows()
+        {
+            // No matrix product ever sees these rows.
+            last.output_stride = last.outputs;
+        }
         Self {
             arch: Arch::new(),
-            layers: widths.windows(2).map(|pair| Layer::new(pair[0], pair[1])).collect(),
+            layers,
             points: 0,
             activations: vec![Vec::new(); widths.len()],
             errors: [Vec::new(), Vec::new()],
@@ -145,7 +156,7 @@ impl Perceptron {
 
     /// The row stride of [`Perceptron::forward`]'s result.
     pub fn output_stride(&self) -> usize {
-        self.layers.last().map_or(0, |layer| padded(layer.outputs))
+        self.layers.last().map_or(0, |layer| layer.output_stride)
     }
 
     /// Takes parameters from a flat buffer of [`parameter_count`] numbers.
@@ -176,9 +187,10 @@ impl Perceptron {
         let width = self.layers[0].inputs;
         let points = inputs.len() / width;
         self.points = points;
-        let widths = std::iter::once(width).chain(self.layers.iter().map(|layer| layer.outputs));
-        for (activation, width) in self.activations.iter_mut().zip(widths) {
-            activation.resize(points * padded(width), 0.0);
+        let strides =
+            std::iter::once(padded(width)).chain(self.layers.iter().map(|layer| layer.output_stride));
+        for (activation, stride) in self.activations.iter_mut().zip(strides) {
+            activation.resize(points * stride, 0.0);
         }
         for (row, values) in
             self.activations[0].chunks_exact_mut(padded(width)).zip(inputs.chunks_exact(width))
@@ -190,7 +202,7 @@ impl Perceptron {
             let rows = CHUNK.min(points - first);
             for (index, layer) in self.layers.iter().enumerate() {
                 let (before, after) = self.activations.split_at_mut(index + 1);
-                let (stride, output_stride) = (padded(layer.inputs), padded(layer.outputs));
+                let (stride, output_stride) = (padded(layer.inputs), layer.output_stride);
                 let output = &mut after[0][first * output_stride..(first + rows) * output_stride];
                 if layer.inputs == 1 && index < last {
                     let inputs = &before[index][first * stride..(first + rows) * stride];
@@ -200,17 +212,15 @@ impl Perceptron {
                     let hidden = &before[index][first * stride..(first + rows) * stride];
                     layer.narrow_forward(self.arch, hidden, output);
                 } else {
-                    product(
+                    let finish = if index < last { Finish::Tanh } else { Finish::Plain };
+                    finished_product(
                         self.arch,
                         Sizes { rows, columns: layer.outputs, depth: layer.inputs },
-                        Start::Row(&layer.bias),
+                        (Start::Row(&layer.bias), finish),
                         Left::Plain { values: &before[index][first * stride..], stride },
                         (&layer.transposed, output_stride),
                         (output, output_stride),
                     );
-                    if index < last {
-                        tanh_in_place(self.arch, output);
-                    }
                 }
             }
         }
@@ -218,6 +228,7 @@ impl Perceptron {
     }
 
     /// The outputs of the last forward pass.
+    #[inline]
     pub fn output(&self) -> &[f64] {
         self.activations.last().map_or(&[], Vec::as_slice)
     }
@@ -247,15 +258,15 @@ impl Perceptron {
             buffer.resize(buffer.len().max(rows * widest), 0.0);
         }
         let last = self.layers.len() - 1;
-        let stride = self.layers.last().map_or(0, |layer| padded(layer.outputs));
+        let stride = self.output_stride();
         let given = &output_gradient[first * stride..(first + rows) * stride];
         if let Some(layer) = self.layers.last_mut() {
-            arch.dispatch(AddRows { rows: given, sum: &mut layer.bias_gradient });
+            arch.dispatch(AddRows { rows: given, sum: &mut layer.bias_gradient[..stride] });
         }
         for index in (0..self.layers.len()).rev() {
             let (before, rest) = self.layers.split_at_mut(index);
             let layer = &mut rest[0];
-            let (stride, output_stride) = (padded(layer.inputs), padded(layer.outputs));
+            let (stride, output_stride) = (padded(layer.inputs), layer.output_stride);
             let activation = &self.activations[index][first * stride..(first + rows) * stride];
             // The two buffers take turns.
             let [even, odd] = &mut self.errors;
@@ -334,7 +345,8 @@ fn transpose(matrix: &[f64], columns: usize, transposed: &mut [f64], stride: usi
         let ((a, b), (c, d)) = (first.split_at(columns), second.split_at(columns));
         let values = a.iter().zip(b).zip(c.iter().zip(d));
         for (target, ((a, b), (c, d))) in transposed.chunks_exact_mut(stride).zip(values) {
-            target[row..row + 4].copy_from_slice(&[*a, *b, *c, *d]);
+            // An array and not a slice: for four numbers a slice's copy would be a call.
+            target.as_chunks_mut::<4>().0[row / 4] = [*a, *b, *c, *d];
         }
         row += 4;
     }
@@ -346,6 +358,7 @@ fn transpose(matrix: &[f64], columns: usize, transposed: &mut [f64], stride: usi
     }
 }
 
+/// Adds rows to one. Each has a divisor or a multiple of eight numbers, so that a vector of them always meets the same columns.
 struct AddRows<'a> {
     rows: &'a [f64],
     sum: &'a mut [f64],
@@ -356,8 +369,29 @@ impl WithSimd for AddRows<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        for row in self.rows.chunks_exact(self.sum.len()) {
-            self.sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        let stride = self.sum.len();
+        if stride < PADDING {
+            let (vectors, rest) = self.rows.as_chunks::<PADDING>();
+            let mut partial = [0.0; PADDING];
+            for values in vectors {
+                for lane in 0..PADDING {
+                    partial[lane] += values[lane];
+                }
+            }
+            for values in partial.chunks_exact(stride).chain(rest.chunks_exact(stride)) {
+                self.sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            }
+            return;
+        }
+        for column in (0..stride).step_by(PADDING) {
+            let mut sum = take::<PADDING>(self.sum, column);
+            for row in self.rows.chunks_exact(stride) {
+                let values = take::<PADDING>(row, column);
+                for lane in 0..PADDING {
+                    sum[lane] += values[lane];
+                }
+            }
+            self.sum[column..column + PADDING].copy_from_slice(&sum);
         }
     }
 }

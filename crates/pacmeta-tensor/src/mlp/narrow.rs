@@ -1,6 +1,6 @@
 //! Passes over layers with one input, or with one or two outputs, where a matrix product would mostly multiply padding.
 //!
-//! Each works on eight columns at a time, which stay in registers while all rows go by.
+//! Backward passes keep the sums of a few columns in registers while all rows go by.
 
 use pulp::{Simd, WithSimd};
 
@@ -46,33 +46,30 @@ pub(super) struct OutputForward<'a, const O: usize> {
     pub(super) hidden: &'a [f64],
     /// W, one padded row an output.
     pub(super) weight: &'a [f64],
-    /// Padded; its length is the output's stride.
     pub(super) bias: &'a [f64],
     pub(super) output: &'a mut [f64],
+    pub(super) output_stride: usize,
 }
 
 impl<const O: usize> WithSimd for OutputForward<'_, O> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let stride = self.weight.len() / O;
-        let weights: [&[[f64; PADDING]]; O] =
-            std::array::from_fn(|index| self.weight[index * stride..(index + 1) * stride].as_chunks().0);
-        let rows = self.hidden.chunks_exact(stride).zip(self.output.chunks_exact_mut(self.bias.len()));
+        let weights: [&[S::f64s]; O] = std::array::from_fn(|index| {
+            S::as_simd_f64s(&self.weight[index * stride..(index + 1) * stride]).0
+        });
+        let rows = self.hidden.chunks_exact(stride).zip(self.output.chunks_exact_mut(self.output_stride));
         for (hidden, output) in rows {
-            let mut sums = [[0.0; PADDING]; O];
-            for (block, values) in hidden.as_chunks::<PADDING>().0.iter().enumerate() {
+            let mut sums = [simd.splat_f64s(0.0); O];
+            for (place, values) in S::as_simd_f64s(hidden).0.iter().enumerate() {
                 for index in 0..O {
-                    for lane in 0..PADDING {
-                        sums[index][lane] =
-                            weights[index][block][lane].mul_add(values[lane], sums[index][lane]);
-                    }
+                    sums[index] = simd.mul_add_e_f64s(weights[index][place], *values, sums[index]);
                 }
             }
             for index in 0..O {
-                let [a, b, c, d, e, f, g, h] = sums[index];
-                output[index] = (((a + e) + (c + g)) + ((b + f) + (d + h))) + self.bias[index];
+                output[index] = simd.reduce_sum_f64s(sums[index]) + self.bias[index];
             }
         }
     }
@@ -93,23 +90,36 @@ impl WithSimd for FirstBackward<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(mut self, _: S) {
         let stride = self.bias_gradient.len();
-        for column in (0..stride).step_by(PADDING) {
-            let mut weight = eight(self.weight_gradient, column);
-            let mut bias = eight(self.bias_gradient, column);
-            let rows = self.errors.chunks_exact(stride).zip(self.activation.chunks_exact(stride));
-            for ((errors, activation), input) in rows.zip(self.inputs.chunks_exact(self.input_stride)) {
-                let (error, h) = (eight(errors, column), eight(activation, column));
-                for lane in 0..PADDING {
-                    let dz = error[lane] * h[lane].mul_add(-h[lane], 1.0);
-                    bias[lane] += dz;
-                    weight[lane] = input[0].mul_add(dz, weight[lane]);
-                }
-            }
-            self.weight_gradient[column..column + PADDING].copy_from_slice(&weight);
-            self.bias_gradient[column..column + PADDING].copy_from_slice(&bias);
+        let wide = stride / WIDE * WIDE;
+        for column in (0..wide).step_by(WIDE) {
+            self.columns::<WIDE>(column);
         }
+        if wide < stride {
+            self.columns::<PADDING>(wide);
+        }
+    }
+}
+
+impl FirstBackward<'_> {
+    /// Columns `column..column + C`.
+    #[inline(always)]
+    fn columns<const C: usize>(&mut self, column: usize) {
+        let stride = self.bias_gradient.len();
+        let mut weight = take::<C>(self.weight_gradient, column);
+        let mut bias = take::<C>(self.bias_gradient, column);
+        let rows = self.errors.chunks_exact(stride).zip(self.activation.chunks_exact(stride));
+        for ((errors, activation), input) in rows.zip(self.inputs.chunks_exact(self.input_stride)) {
+            let (error, h) = (take::<C>(errors, column), take::<C>(activation, column));
+            for lane in 0..C {
+                let dz = error[lane] * h[lane].mul_add(-h[lane], 1.0);
+                bias[lane] += dz;
+                weight[lane] = input[0].mul_add(dz, weight[lane]);
+            }
+        }
+        self.weight_gradient[column..column + C].copy_from_slice(&weight);
+        self.bias_gradient[column..column + C].copy_from_slice(&bias);
     }
 }
 
@@ -129,43 +139,57 @@ impl<const O: usize> WithSimd for OutputBackward<'_, O> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(mut self, _: S) {
         let stride = self.bias_gradient.len();
-        for column in (0..stride).step_by(PADDING) {
-            let weight: [[f64; PADDING]; O] =
-                std::array::from_fn(|output| eight(self.weight, output * stride + column));
-            let mut gradient: [[f64; PADDING]; O] =
-                std::array::from_fn(|output| eight(self.weight_gradient, output * stride + column));
-            let mut bias = eight(self.bias_gradient, column);
-            let rows = self.errors.chunks_exact_mut(stride).zip(self.activation.chunks_exact(stride));
-            for ((errors, activation), given) in rows.zip(self.output_errors.chunks_exact(self.output_stride))
-            {
-                let h = eight(activation, column);
-                let mut dz = [0.0; PADDING];
-                for output in 0..O {
-                    for lane in 0..PADDING {
-                        dz[lane] = given[output].mul_add(weight[output][lane], dz[lane]);
-                        gradient[output][lane] = given[output].mul_add(h[lane], gradient[output][lane]);
-                    }
-                }
-                for lane in 0..PADDING {
-                    dz[lane] *= h[lane].mul_add(-h[lane], 1.0);
-                    bias[lane] += dz[lane];
-                }
-                errors[column..column + PADDING].copy_from_slice(&dz);
-            }
-            for output in 0..O {
-                let place = output * stride + column;
-                self.weight_gradient[place..place + PADDING].copy_from_slice(&gradient[output]);
-            }
-            self.bias_gradient[column..column + PADDING].copy_from_slice(&bias);
+        let wide = stride / WIDE * WIDE;
+        for column in (0..wide).step_by(WIDE) {
+            self.columns::<WIDE>(column);
+        }
+        if wide < stride {
+            self.columns::<PADDING>(wide);
         }
     }
 }
 
+impl<const O: usize> OutputBackward<'_, O> {
+    /// Columns `column..column + C`.
+    #[inline(always)]
+    fn columns<const C: usize>(&mut self, column: usize) {
+        let stride = self.bias_gradient.len();
+        let weight: [[f64; C]; O] = std::array::from_fn(|output| take(self.weight, output * stride + column));
+        let mut gradient: [[f64; C]; O] =
+            std::array::from_fn(|output| take(self.weight_gradient, output * stride + column));
+        let mut bias = take::<C>(self.bias_gradient, column);
+        let rows = self.errors.chunks_exact_mut(stride).zip(self.activation.chunks_exact(stride));
+        for ((errors, activation), given) in rows.zip(self.output_errors.chunks_exact(self.output_stride)) {
+            let h = take::<C>(activation, column);
+            let mut dz = [0.0; C];
+            for output in 0..O {
+                for lane in 0..C {
+                    dz[lane] = given[output].mul_add(weight[output][lane], dz[lane]);
+                    gradient[output][lane] = given[output].mul_add(h[lane], gradient[output][lane]);
+                }
+            }
+            for lane in 0..C {
+                dz[lane] *= h[lane].mul_add(-h[lane], 1.0);
+                bias[lane] += dz[lane];
+            }
+            errors[column..column + C].copy_from_slice(&dz);
+        }
+        for output in 0..O {
+            let place = output * stride + column;
+            self.weight_gradient[place..place + C].copy_from_slice(&gradient[output]);
+        }
+        self.bias_gradient[column..column + C].copy_from_slice(&bias);
+    }
+}
+
+/// Columns whose sums are kept side by side: enough to hide the latency of an addition, few enough for sixteen registers.
+const WIDE: usize = 2 * PADDING;
+
 #[inline(always)]
-fn eight(values: &[f64], place: usize) -> [f64; PADDING] {
-    let mut result = [0.0; PADDING];
-    result.copy_from_slice(&values[place..place + PADDING]);
+pub(super) fn take<const C: usize>(values: &[f64], place: usize) -> [f64; C] {
+    let mut result = [0.0; C];
+    result.copy_from_slice(&values[place..place + C]);
     result
 }

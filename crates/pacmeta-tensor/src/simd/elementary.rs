@@ -35,8 +35,8 @@ const TANH_Q2: f64 = 15.006_647_353_229_003;
 // With the exponent's bias inside, the low bits of a rounded number are those of 2^k.
 const BIASED_ROUNDER: f64 = ROUNDER + 1023.0;
 
-/// Vectors whose tanh is taken side by side.
-const GROUP: usize = 2;
+/// Vectors whose tanh or exponential is taken side by side.
+pub const GROUP: usize = 2;
 
 /// 2^k, from x rounded to k with [`ROUNDER`] still in it.
 #[inline(always)]
@@ -122,6 +122,41 @@ pub fn tanh_vectors<S: Simd, const N: usize>(simd: S, values: &mut [S::f64s; N])
     }
 }
 
+/// Replaces `N` vectors by their exponentials, with the operations of [`exp`] in its order and for its range.
+#[inline(always)]
+pub fn exp_vectors<S: Simd, const N: usize>(simd: S, values: &mut [S::f64s; N]) {
+    if S::F64_LANES == 1 {
+        for lane in cast_slice_mut::<S::f64s, f64>(values) {
+            *lane = exp(*lane);
+        }
+        return;
+    }
+    let zero = simd.splat_f64s(0.0);
+    let least = simd.splat_f64s(-700.0);
+    let (mut power, mut r) = ([zero; N], [zero; N]);
+    for i in 0..N {
+        let x = simd.max_f64s(least, values[i]);
+        power[i] = simd.mul_add_f64s(x, simd.splat_f64s(LOG2_E), simd.splat_f64s(ROUNDER));
+        let k = simd.sub_f64s(power[i], simd.splat_f64s(ROUNDER));
+        let high = simd.mul_add_f64s(simd.splat_f64s(-LN2_HIGH), k, x);
+        r[i] = simd.mul_add_f64s(simd.splat_f64s(-LN2_LOW), k, high);
+    }
+    for bits in cast_slice_mut::<S::f64s, u64>(&mut power) {
+        *bits = (*bits << 52).wrapping_add(1.0_f64.to_bits());
+    }
+    for i in 0..N {
+        let square = simd.mul_f64s(r[i], r[i]);
+        let mut p = simd.mul_add_f64s(simd.splat_f64s(P[0]), square, simd.splat_f64s(P[1]));
+        let mut q = simd.mul_add_f64s(simd.splat_f64s(Q[0]), square, simd.splat_f64s(Q[1]));
+        p = simd.mul_f64s(r[i], simd.mul_add_f64s(p, square, simd.splat_f64s(P[2])));
+        q = simd.mul_add_f64s(q, square, simd.splat_f64s(Q[2]));
+        q = simd.mul_add_f64s(q, square, simd.splat_f64s(Q[3]));
+        let fraction = simd.div_f64s(simd.add_f64s(p, p), simd.sub_f64s(q, p));
+        let value = simd.mul_f64s(power[i], simd.add_f64s(simd.splat_f64s(1.0), fraction));
+        values[i] = simd.select_f64s(simd.less_than_f64s(values[i], least), zero, value);
+    }
+}
+
 struct TanhInPlace<'a>(&'a mut [f64]);
 
 impl WithSimd for TanhInPlace<'_> {
@@ -154,8 +189,16 @@ impl WithSimd for ExpInPlace<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        for value in self.0 {
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (vectors, rest) = S::as_mut_simd_f64s(self.0);
+        let (groups, single) = vectors.as_chunks_mut::<GROUP>();
+        for group in groups {
+            exp_vectors(simd, group);
+        }
+        for vector in single {
+            exp_vectors(simd, std::array::from_mut(vector));
+        }
+        for value in rest {
             *value = exp(*value);
         }
     }
@@ -213,6 +256,12 @@ mod tests {
                 assert!(chunk[0].is_nan() && chunk[1] == 0.0 && chunk[1].is_sign_negative());
                 assert_eq!(chunk[2..], [1.0, -1.0]);
             }
+            let mut values = [[f64::NAN, 0.0, f64::NEG_INFINITY, -701.0]; 5].concat();
+            exp_in_place(arch, &mut values);
+            for chunk in values.chunks(4) {
+                assert!(chunk[0].is_nan());
+                assert_eq!(chunk[1..], [1.0, 0.0, 0.0]);
+            }
         }
     }
 
@@ -228,8 +277,10 @@ mod tests {
     fn plain_code_and_vector_code_agree_to_the_last_bit() {
         let arguments: Vec<f64> = (0..1003).map(|i| (f64::from(i) - 500.0) / 37.0).collect();
         let (mut plain, mut vector) = (arguments.clone(), arguments);
-        tanh_in_place(Arch::Scalar, &mut plain);
-        tanh_in_place(Arch::new(), &mut vector);
-        assert_eq!(plain, vector);
+        for function in [tanh_in_place, exp_in_place] {
+            function(Arch::Scalar, &mut plain);
+            function(Arch::new(), &mut vector);
+            assert_eq!(plain, vector);
+        }
     }
 }

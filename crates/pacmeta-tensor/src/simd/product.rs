@@ -12,6 +12,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::PADDING;
+use super::elementary::tanh_vectors;
 
 /// The number of rows of C that a tile holds in registers.
 pub const TILE_ROWS: usize = 6;
@@ -27,6 +28,15 @@ pub enum Start<'a> {
     Plus,
     /// C itself, minus the sum: C -= P' Q.
     Minus,
+}
+
+/// What becomes of a sum before it is stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// It is stored as it is.
+    Plain,
+    /// Its hyperbolic tangent is stored: a layer in one pass, where divisions of one tile run beside the next tile's products.
+    Tanh,
 }
 
 /// The left factor, stored along k or along r.
@@ -87,6 +97,21 @@ pub fn product(
     sizes: Sizes,
     start: Start<'_>,
     left: Left<'_>,
+    right: (&[f64], usize),
+    output: (&mut [f64], usize),
+) {
+    finished_product(arch, sizes, (start, Finish::Plain), left, right, output);
+}
+
+/// The same, with something done to each number of C before it is stored.
+///
+/// # Panics
+/// As [`product`].
+pub fn finished_product(
+    arch: Arch,
+    sizes: Sizes,
+    (start, finish): (Start<'_>, Finish),
+    left: Left<'_>,
     (right, right_stride): (&[f64], usize),
     (output, output_stride): (&mut [f64], usize),
 ) {
@@ -111,6 +136,7 @@ pub fn product(
         Left::Plain { values, stride: left_stride } => arch.dispatch(Product::<false> {
             sizes,
             start,
+            finish,
             left: values.as_ptr(),
             left_stride,
             right,
@@ -121,6 +147,7 @@ pub fn product(
         Left::Transposed { values, stride: left_stride } => arch.dispatch(Product::<true> {
             sizes,
             start,
+            finish,
             left: values.as_ptr(),
             left_stride,
             right,
@@ -135,6 +162,7 @@ pub fn product(
 struct Product<'a, const TRANSPOSED: bool> {
     sizes: Sizes,
     start: Start<'a>,
+    finish: Finish,
     left: *const f64,
     left_stride: usize,
     right: *const f64,
@@ -228,6 +256,11 @@ impl<const TRANSPOSED: bool> Product<'_, TRANSPOSED> {
                     for v in 0..V {
                         sums[r][v] = simd.mul_add_e_f64s(p, q[v], sums[r][v]);
                     }
+                }
+            }
+            if self.finish == Finish::Tanh {
+                for r in 0..R {
+                    tanh_vectors(simd, &mut sums[r]);
                 }
             }
             for r in 0..R {

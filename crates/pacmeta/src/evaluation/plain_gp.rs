@@ -86,8 +86,9 @@ fn points(task: &Task, length: f64) -> Points {
 fn fill(points: &mut Points, task: &Task, length: f64) {
     points.reset(task.len(), task.dimension());
     let factor = std::f64::consts::FRAC_1_SQRT_2 / length;
-    for index in 0..task.len() {
-        points.set(index, 0.0, task.input(index).iter().map(|x| x * factor), task.targets()[index]);
+    points.set_means_and_targets(task.targets().iter().map(|y| (0.0, *y)));
+    for dimension in 0..task.dimension() {
+        points.set_feature(dimension, (0..task.len()).map(|index| task.input(index)[dimension] * factor));
     }
 }
 
@@ -111,7 +112,7 @@ impl LogPosterior {
         let factor = std::f64::consts::FRAC_1_SQRT_2 / x[1].exp();
         let length: f64 = (0..task.len())
             .flat_map(|index| task.input(index).iter().enumerate().map(move |(d, x)| (index, d, x)))
-            .map(|(index, dimension, x)| -gradient.feature(dimension, index) * x * factor)
+            .map(|(index, dimension, x)| -gradient.feature(dimension)[index] * x * factor)
             .sum();
         derivative[0] = -weights.scale * covariance.scale;
         derivative[1] = -length;

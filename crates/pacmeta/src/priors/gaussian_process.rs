@@ -10,7 +10,6 @@
 //! which is what the base learner works on. [`GaussianProcess`] carries derivatives from there to the flat parameters.
 
 use pacmeta_tensor::mlp::{Perceptron, parameter_count};
-use pacmeta_tensor::simd::padded;
 use pacmeta_tensor::{ParameterLayout, Parameters};
 use serde::{Deserialize, Serialize};
 
@@ -193,32 +192,35 @@ impl GaussianProcess {
     }
 
     /// Collects evaluated points by index, with their targets.
-    pub fn gather(&self, indices: impl ExactSizeIterator<Item = (usize, f64)>, points: &mut Points) {
-        let mean_stride = padded(1);
-        let feature_stride = padded(self.spec.feature_dimension);
+    pub fn gather(&self, indices: impl ExactSizeIterator<Item = (usize, f64)> + Clone, points: &mut Points) {
+        let (means, mean_stride) = (self.mean.output(), self.mean.output_stride());
+        let (outputs, stride) = (self.features.output(), self.features.output_stride());
         points.reset(indices.len(), self.spec.feature_dimension);
-        for (position, (index, target)) in indices.enumerate() {
-            let row = &self.features.output()[index * feature_stride..];
-            let features = row.iter().zip(&self.feature_factor).map(|(phi, factor)| phi * factor);
-            points.set(position, self.mean.output()[index * mean_stride], features, target);
+        points.set_means_and_targets(indices.clone().map(|(index, y)| (means[index * mean_stride], y)));
+        for (dimension, factor) in self.feature_factor.iter().enumerate() {
+            let feature = indices.clone().map(|(index, _)| outputs[index * stride + dimension] * factor);
+            points.set_feature(dimension, feature);
         }
     }
 
     /// Adds derivatives with respect to gathered points.
-    pub fn scatter(&mut self, indices: impl Iterator<Item = usize>, gradient: &PointsGradient) {
-        let mean_stride = padded(1);
-        let feature_stride = padded(self.spec.feature_dimension);
-        for (position, index) in indices.enumerate() {
-            self.mean_gradient[index * mean_stride] += gradient.mean(position);
-            for (dimension, factor) in self.feature_factor.iter().enumerate() {
-                let derivative = gradient.feature(dimension, position);
-                let place = index * feature_stride + dimension;
-                self.feature_gradient[place] += factor * derivative;
-                if let Some(raw) = self.raw_gradient.get_mut(1 + dimension) {
-                    // f = phi / (sqrt(2) l): d/d raw_l = derivative * phi * factor * (-1/l) * sigmoid(raw)
-                    let length = softplus(self.raw[1 + dimension]);
-                    *raw -= derivative * self.features.output()[place] * factor / length
-                        * sigmoid(self.raw[1 + dimension]);
+    pub fn scatter(&mut self, indices: impl Iterator<Item = usize> + Clone, gradient: &PointsGradient) {
+        let stride = self.mean.output_stride();
+        for (index, derivative) in indices.clone().zip(gradient.mean()) {
+            self.mean_gradient[index * stride] += derivative;
+        }
+        let stride = self.features.output_stride();
+        for (dimension, factor) in self.feature_factor.iter().enumerate() {
+            let derivatives = gradient.feature(dimension);
+            for (index, derivative) in indices.clone().zip(derivatives) {
+                self.feature_gradient[index * stride + dimension] += factor * derivative;
+            }
+            if let Some(raw) = self.raw_gradient.get_mut(1 + dimension) {
+                // f = phi / (sqrt(2) l): d/d raw_l = derivative * phi * factor * (-1/l) * sigmoid(raw)
+                let slope = factor / softplus(self.raw[1 + dimension]) * sigmoid(self.raw[1 + dimension]);
+                let outputs = self.features.output();
+                for (index, derivative) in indices.clone().zip(derivatives) {
+                    *raw -= derivative * outputs[index * stride + dimension] * slope;
                 }
             }
         }

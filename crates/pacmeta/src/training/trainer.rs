@@ -66,6 +66,9 @@ impl IterationTerms {
     }
 }
 
+/// Numbers side by side: enough vectors to hide the latency of a sum.
+const LANES: usize = 32;
+
 /// Writes weight * theta and returns |theta|^2.
 struct HyperPriorGradient<'a> {
     weight: f64,
@@ -78,10 +81,19 @@ impl WithSimd for HyperPriorGradient<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
-        for (gradient, value) in self.gradient.iter_mut().zip(self.values) {
+        let (gradients, gradient_rest) = self.gradient.as_chunks_mut::<LANES>();
+        let (values, rest) = self.values.as_chunks::<LANES>();
+        let mut squares = [0.0_f64; LANES];
+        for (gradient, value) in gradients.iter_mut().zip(values) {
+            for lane in 0..LANES {
+                gradient[lane] = self.weight * value[lane];
+                squares[lane] = value[lane].mul_add(value[lane], squares[lane]);
+            }
+        }
+        for (gradient, value) in gradient_rest.iter_mut().zip(rest) {
             *gradient = self.weight * value;
         }
-        dot(self.values, self.values)
+        squares.iter().sum::<f64>() + dot(rest, rest)
     }
 }
 

@@ -36,40 +36,59 @@ impl WithSimd for KernelRows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { points, others, scale, kernel, triangle } = self;
-        let (stride, count) = (others.stride(), others.count);
-        for (row, values) in kernel.chunks_exact_mut(stride).enumerate() {
-            let first = if triangle == Triangle::Upper { row / PADDING * PADDING } else { 0 };
-            let values = &mut values[first..];
-            values.fill(0.0);
-            for dimension in 0..points.feature_dimension {
-                let here = points.feature(dimension)[row];
-                for (value, there) in values.iter_mut().zip(&others.feature(dimension)[first..]) {
-                    let difference = here - there;
-                    *value = difference.mul_add(-difference, *value);
-                }
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (stride, count) = (self.others.stride(), self.others.count);
+        let vectors = stride / S::F64_LANES;
+        for row in 0..self.kernel.len() / stride {
+            let line = if self.triangle == Triangle::Upper { row / PADDING * PADDING } else { 0 };
+            let mut vector = line / S::F64_LANES;
+            while vectors - vector >= elementary::GROUP {
+                self.vectors::<S, { elementary::GROUP }>(simd, row, vector);
+                vector += elementary::GROUP;
             }
-            for value in values.iter_mut() {
-                *value = scale * elementary::exp(*value);
+            while vector < vectors {
+                self.vectors::<S, 1>(simd, row, vector);
+                vector += 1;
             }
-            values[count - first..].fill(0.0);
+            self.kernel[row * stride + count..(row + 1) * stride].fill(0.0);
         }
     }
 }
 
-/// From X with A^-1 = X' X computes `solution` = A^-1 r = X' (X r).
+impl KernelRows<'_> {
+    /// `N` vectors of a row, from the given one on.
+    #[inline(always)]
+    fn vectors<S: Simd, const N: usize>(&mut self, simd: S, row: usize, first: usize) {
+        let mut values = [simd.splat_f64s(0.0); N];
+        for dimension in 0..self.points.feature_dimension {
+            let here = simd.splat_f64s(self.points.feature(dimension)[row]);
+            let there = &S::as_simd_f64s(self.others.feature(dimension)).0[first..first + N];
+            for i in 0..N {
+                let difference = simd.sub_f64s(here, there[i]);
+                values[i] = simd.negate_mul_add_e_f64s(difference, difference, values[i]);
+            }
+        }
+        elementary::exp_vectors(simd, &mut values);
+        let stride = self.others.stride();
+        let places = S::as_mut_simd_f64s(&mut self.kernel[row * stride..(row + 1) * stride]).0;
+        for i in 0..N {
+            places[first + i] = simd.mul_f64s(simd.splat_f64s(self.scale), values[i]);
+        }
+    }
+}
+
+/// From X with A^-1 = X' X computes `solution` a = A^-1 r = X' (X r), and returns r . a.
 pub(super) fn apply_inverse(
     arch: Arch,
     inverse_factor: &[f64],
     residual: &[f64],
     solution: &mut Vec<f64>,
     size: usize,
-) {
+) -> f64 {
     let stride = padded(size);
     solution.clear();
     solution.resize(stride, 0.0);
-    arch.dispatch(ApplyInverse { inverse_factor: &inverse_factor[..size * stride], residual, solution });
+    arch.dispatch(ApplyInverse { inverse_factor: &inverse_factor[..size * stride], residual, solution })
 }
 
 struct ApplyInverse<'a> {
@@ -79,10 +98,10 @@ struct ApplyInverse<'a> {
 }
 
 impl WithSimd for ApplyInverse<'_> {
-    type Output = ();
+    type Output = f64;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
         let stride = self.solution.len();
         for (row, values) in self.inverse_factor.chunks_exact(stride).enumerate() {
             let end = padded(row + 1);
@@ -91,6 +110,7 @@ impl WithSimd for ApplyInverse<'_> {
                 *sum = entry.mul_add(*value, *sum);
             }
         }
+        dot(self.residual, self.solution)
     }
 }
 
@@ -256,17 +276,19 @@ impl WithSimd for ThroughCrossKernel<'_> {
                 .as_chunks_mut::<PADDING>()
                 .0;
             for (row, weighted) in weighted.chunks_exact(stride).enumerate() {
-                let here = rows.feature(dimension)[row];
+                let here = 2.0 * rows.feature(dimension)[row];
                 let mut own = [0.0; PADDING];
                 let weighted = weighted.as_chunks::<PADDING>().0;
                 for ((weight, there), target) in weighted.iter().zip(there).zip(derivative.iter_mut()) {
                     for lane in 0..PADDING {
-                        let pull = 2.0 * weight[lane] * (here - there[lane]);
+                        let pull = weight[lane] * there[lane].mul_add(-2.0, here);
                         target[lane] += pull;
                         own[lane] += pull;
                     }
                 }
-                row_gradient.features[dimension * row_stride + row] -= own.iter().sum::<f64>();
+                let [a, b, c, d, e, f, g, h] = own;
+                row_gradient.features[dimension * row_stride + row] -=
+                    ((a + e) + (c + g)) + ((b + f) + (d + h));
             }
         }
     }

@@ -25,7 +25,7 @@ mod marginal;
 mod posterior;
 mod transfer;
 
-use pacmeta_tensor::simd::{dot, factor, padded};
+use pacmeta_tensor::simd::{factor, padded};
 use pulp::Arch;
 
 use crate::error::{Error, Result};
@@ -61,14 +61,18 @@ impl Points {
         }
     }
 
-    /// Sets point `index`.
-    pub fn set(&mut self, index: usize, mean: f64, features: impl Iterator<Item = f64>, target: f64) {
-        let stride = self.stride();
-        self.mean[index] = mean;
-        self.targets[index] = target;
-        for (dimension, value) in features.enumerate().take(self.feature_dimension) {
-            self.features[dimension * stride + index] = value;
+    /// Sets mu and y of all points.
+    pub fn set_means_and_targets(&mut self, values: impl Iterator<Item = (f64, f64)>) {
+        for ((mean, target), value) in self.mean.iter_mut().zip(&mut self.targets).zip(values) {
+            (*mean, *target) = value;
         }
+    }
+
+    /// Sets f_d of all points.
+    pub fn set_feature(&mut self, dimension: usize, values: impl Iterator<Item = f64>) {
+        let stride = self.stride();
+        let row = &mut self.features[dimension * stride..(dimension + 1) * stride];
+        row.iter_mut().zip(values).for_each(|(feature, value)| *feature = value);
     }
 
     /// The number of points.
@@ -103,14 +107,14 @@ impl PointsGradient {
         self.features.resize(points.feature_dimension * self.stride, 0.0);
     }
 
-    /// The derivative with respect to the prior mean at point `index`.
-    pub fn mean(&self, index: usize) -> f64 {
-        self.mean[index]
+    /// The derivatives with respect to the prior mean at each point, padded with zeros.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
     }
 
-    /// The derivative with respect to feature `dimension` of point `index`.
-    pub fn feature(&self, dimension: usize, index: usize) -> f64 {
-        self.features[dimension * self.stride + index]
+    /// The derivatives with respect to feature `dimension` of each point, padded with zeros.
+    pub fn feature(&self, dimension: usize) -> &[f64] {
+        &self.features[dimension * self.stride..(dimension + 1) * self.stride]
     }
 }
 
@@ -145,6 +149,8 @@ struct System {
     residual: Vec<f64>,
     /// a.
     solution: Vec<f64>,
+    /// r . a
+    quadratic: f64,
     /// A^-1, upper triangle.
     inverse: Vec<f64>,
     log_determinant: f64,
@@ -188,7 +194,8 @@ impl System {
         factor::inverse_factor(arch, &self.factor, &mut self.inverse_factor, size);
         self.residual.clear();
         self.residual.extend(points.targets.iter().zip(&points.mean).map(|(y, mu)| y - mu));
-        kernel::apply_inverse(arch, &self.inverse_factor, &self.residual, &mut self.solution, size);
+        self.quadratic =
+            kernel::apply_inverse(arch, &self.inverse_factor, &self.residual, &mut self.solution, size);
         self.inverse.resize(size * stride, 0.0);
         factor::upper_inverse(arch, &self.inverse_factor, &mut self.inverse, size);
         Ok(())
@@ -206,17 +213,12 @@ impl System {
         self.kernel.first().copied().unwrap_or(0.0)
     }
 
-    /// r . a
-    fn quadratic(&self) -> f64 {
-        dot(&self.residual, &self.solution)
-    }
-
     /// log Z_tau for noise variance s2.
     fn log_partition(&self, noise_variance: f64) -> f64 {
         if noise_variance > MUCH_NOISE * self.scale() {
-            return -0.5 * self.quadratic() - 0.5 * self.log_ratio(noise_variance);
+            return -0.5 * self.quadratic - 0.5 * self.log_ratio(noise_variance);
         }
-        -0.5 * self.quadratic() - 0.5 * self.log_determinant + 0.5 * self.size as f64 * noise_variance.ln()
+        -0.5 * self.quadratic - 0.5 * self.log_determinant + 0.5 * self.size as f64 * noise_variance.ln()
     }
 
     /// log|A| - m log s2 = log|I + K/s2|.

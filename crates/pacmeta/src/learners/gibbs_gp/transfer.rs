@@ -102,13 +102,13 @@ impl GibbsGp {
         );
         error.clear();
         error.extend(judged.targets.iter().zip(&judged.mean).map(|(y, mu)| y - mu));
-        let explained =
+        let (squared, explained) =
             self.arch.dispatch(JudgedErrors { cross, projected, solution: &self.system.solution, error });
         let count = judged.count() as f64;
         let (risk_adapt, kl) = self.system.own_risk_and_kl(self.arch, noise_variance);
         Ok(Transfer {
             log_partition: self.system.log_partition(noise_variance),
-            risk: (dot(error, error) + count * scale - explained) / count,
+            risk: (squared + count * scale - explained) / count,
             risk_adapt,
             kl,
         })
@@ -161,7 +161,7 @@ impl GibbsGp {
     }
 }
 
-/// Turns y - mu into e = y - mu - C' a and returns sum_j C_j . G_j.
+/// Turns y - mu into e = y - mu - C' a and returns |e|^2 and sum_j C_j . G_j.
 struct JudgedErrors<'a> {
     cross: &'a [f64],
     projected: &'a [f64],
@@ -170,10 +170,10 @@ struct JudgedErrors<'a> {
 }
 
 impl WithSimd for JudgedErrors<'_> {
-    type Output = f64;
+    type Output = (f64, f64);
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> f64 {
+    fn with_simd<S: Simd>(self, _: S) -> (f64, f64) {
         let Self { cross, projected, solution, error } = self;
         let stride = error.len();
         let mut explained = 0.0;
@@ -186,7 +186,7 @@ impl WithSimd for JudgedErrors<'_> {
             }
             explained += dot(cross, projected);
         }
-        explained
+        (dot(error, error), explained)
     }
 }
 
