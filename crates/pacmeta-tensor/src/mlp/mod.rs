@@ -13,7 +13,7 @@ mod narrow;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::simd::product::{Finish, Left, Sizes, Start, TILE_ROWS, finished_product, product};
+use crate::simd::product::{Left, Sizes, Start, TILE_ROWS, product, tanh_layer};
 use crate::simd::{PADDING, padded};
 
 use narrow::{FirstBackward, FirstForward, OutputBackward, OutputForward, take};
@@ -212,15 +212,16 @@ impl Perceptron {
                     let hidden = &before[index][first * stride..(first + rows) * stride];
                     layer.narrow_forward(self.arch, hidden, output);
                 } else {
-                    let finish = if index < last { Finish::Tanh } else { Finish::Plain };
-                    finished_product(
-                        self.arch,
-                        Sizes { rows, columns: layer.outputs, depth: layer.inputs },
-                        (Start::Row(&layer.bias), finish),
-                        Left::Plain { values: &before[index][first * stride..], stride },
-                        (&layer.transposed, output_stride),
-                        (output, output_stride),
-                    );
+                    let sizes = Sizes { rows, columns: layer.outputs, depth: layer.inputs };
+                    let values = &before[index][first * stride..];
+                    let right = (&layer.transposed[..], output_stride);
+                    let output = (output, output_stride);
+                    if index < last {
+                        tanh_layer(self.arch, sizes, &layer.bias, (values, stride), right, output);
+                    } else {
+                        let left = Left::Plain { values, stride };
+                        product(self.arch, sizes, Start::Row(&layer.bias), left, right, output);
+                    }
                 }
             }
         }

@@ -30,15 +30,6 @@ pub enum Start<'a> {
     Minus,
 }
 
-/// What becomes of a sum before it is stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
-    /// It is stored as it is.
-    Plain,
-    /// Its hyperbolic tangent is stored: a layer in one pass, where divisions of one tile run beside the next tile's products.
-    Tanh,
-}
-
 /// The left factor, stored along k or along r.
 ///
 /// Either way neighbours in the other direction are `stride` apart. Knowing which one is contiguous lets the inner loop
@@ -75,6 +66,12 @@ impl Left<'_> {
             Left::Plain { values, .. } | Left::Transposed { values, .. } => values,
         }
     }
+
+    fn stride(&self) -> usize {
+        match self {
+            Left::Plain { stride, .. } | Left::Transposed { stride, .. } => *stride,
+        }
+    }
 }
 
 /// The sizes of a product.
@@ -100,17 +97,32 @@ pub fn product(
     right: (&[f64], usize),
     output: (&mut [f64], usize),
 ) {
-    finished_product(arch, sizes, (start, Finish::Plain), left, right, output);
+    match left {
+        Left::Plain { .. } => run::<false, false>(arch, sizes, start, left, right, output),
+        Left::Transposed { .. } => run::<true, false>(arch, sizes, start, left, right, output),
+    }
 }
 
-/// The same, with something done to each number of C before it is stored.
+/// C = tanh(bias + P Q) with P row-major, a layer in one pass: the divisions of one tile run beside the next one's products.
 ///
 /// # Panics
 /// As [`product`].
-pub fn finished_product(
+pub fn tanh_layer(
     arch: Arch,
     sizes: Sizes,
-    (start, finish): (Start<'_>, Finish),
+    bias: &[f64],
+    (values, stride): (&[f64], usize),
+    right: (&[f64], usize),
+    output: (&mut [f64], usize),
+) {
+    run::<false, true>(arch, sizes, Start::Row(bias), Left::Plain { values, stride }, right, output);
+}
+
+/// Checks the slices and computes; `TRANSPOSED` says how `left` is stored.
+fn run<const TRANSPOSED: bool, const TANH: bool>(
+    arch: Arch,
+    sizes: Sizes,
+    start: Start<'_>,
     left: Left<'_>,
     (right, right_stride): (&[f64], usize),
     (output, output_stride): (&mut [f64], usize),
@@ -131,38 +143,22 @@ pub fn finished_product(
     if let Start::Row(row) = start {
         assert!(row.len() >= columns, "the start row is padded");
     }
-    let (right, output) = (right.as_ptr(), output.as_mut_ptr());
-    match left {
-        Left::Plain { values, stride: left_stride } => arch.dispatch(Product::<false> {
-            sizes,
-            start,
-            finish,
-            left: values.as_ptr(),
-            left_stride,
-            right,
-            right_stride,
-            output,
-            output_stride,
-        }),
-        Left::Transposed { values, stride: left_stride } => arch.dispatch(Product::<true> {
-            sizes,
-            start,
-            finish,
-            left: values.as_ptr(),
-            left_stride,
-            right,
-            right_stride,
-            output,
-            output_stride,
-        }),
-    }
+    arch.dispatch(Product::<TRANSPOSED, TANH> {
+        sizes,
+        start,
+        left: left.values().as_ptr(),
+        left_stride: left.stride(),
+        right: right.as_ptr(),
+        right_stride,
+        output: output.as_mut_ptr(),
+        output_stride,
+    });
 }
 
 #[derive(Clone, Copy)]
-struct Product<'a, const TRANSPOSED: bool> {
+struct Product<'a, const TRANSPOSED: bool, const TANH: bool> {
     sizes: Sizes,
     start: Start<'a>,
-    finish: Finish,
     left: *const f64,
     left_stride: usize,
     right: *const f64,
@@ -171,7 +167,7 @@ struct Product<'a, const TRANSPOSED: bool> {
     output_stride: usize,
 }
 
-impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
+impl<const TRANSPOSED: bool, const TANH: bool> WithSimd for Product<'_, TRANSPOSED, TANH> {
     type Output = ();
 
     #[inline(always)]
@@ -220,7 +216,7 @@ impl<const TRANSPOSED: bool> WithSimd for Product<'_, TRANSPOSED> {
     }
 }
 
-impl<const TRANSPOSED: bool> Product<'_, TRANSPOSED> {
+impl<const TRANSPOSED: bool, const TANH: bool> Product<'_, TRANSPOSED, TANH> {
     /// Rows `row..row + R` and V vectors of columns from `column`.
     ///
     /// # Safety
@@ -258,7 +254,7 @@ impl<const TRANSPOSED: bool> Product<'_, TRANSPOSED> {
                     }
                 }
             }
-            if self.finish == Finish::Tanh {
+            if TANH {
                 for r in 0..R {
                     tanh_vectors(simd, &mut sums[r]);
                 }
@@ -285,6 +281,25 @@ impl<const TRANSPOSED: bool> Product<'_, TRANSPOSED> {
 mod tests {
     use super::*;
     use crate::simd::padded;
+
+    #[test]
+    fn a_layer_is_the_tanh_of_its_product() {
+        let (rows, columns, depth) = (13, 20, 7);
+        let stride = padded(columns);
+        let number = |i: usize| ((i * 7919 % 1000) as f64) / 500.0 - 1.0;
+        let [left, right, bias] =
+            [rows * depth, depth * stride, stride].map(|count| (0..count).map(number).collect::<Vec<f64>>());
+        for arch in [Arch::Scalar, Arch::new()] {
+            let mut expected = vec![0.0; rows * stride];
+            let mut layer = expected.clone();
+            let sizes = Sizes { rows, columns, depth };
+            let plain = Left::Plain { values: &left, stride: depth };
+            product(arch, sizes, Start::Row(&bias), plain, (&right, stride), (&mut expected, stride));
+            crate::simd::elementary::tanh_in_place(arch, &mut expected);
+            tanh_layer(arch, sizes, &bias, (&left, depth), (&right, stride), (&mut layer, stride));
+            assert_eq!(layer, expected);
+        }
+    }
 
     #[test]
     fn agrees_with_three_loops_for_every_start_and_stride() {
