@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use pacmeta_tensor::mlp::{Perceptron, parameter_count};
-use pacmeta_tensor::simd::elementary::tanh_in_place;
+use pacmeta_tensor::simd::elementary::{exp_in_place, tanh_in_place};
 use pacmeta_tensor::simd::factor::{cholesky, inverse_factor, upper_inverse};
 use pacmeta_tensor::simd::padded;
 use pacmeta_tensor::simd::product::{Left, Sizes, Start, product};
@@ -73,14 +73,20 @@ fn main() {
     let mut values: Vec<f64> = (0..1920).map(|i| f64::from(i) / 500.0 - 2.0).collect();
     let seconds = fastest(20, || tanh_in_place(arch, &mut values)) / 1920.0;
     println!("tanh                          {:7.2} ns each", seconds * 1e9);
+    let mut values: Vec<f64> = (0..1920).map(|i| -f64::from(i) / 500.0).collect();
+    let seconds = fastest(20, || {
+        exp_in_place(arch, &mut values);
+        values.iter_mut().for_each(|value| *value = -*value);
+    }) / 1920.0;
+    println!("exp                           {:7.2} ns each", seconds * 1e9);
 
     let widths = [1, 32, 32, 2];
     let parameters: Vec<f64> =
         (0..parameter_count(&widths)).map(|i| 0.2 * f64::from(i as u32).sin()).collect();
     for points in [25, 100] {
         let x: Vec<f64> = (0..points).map(|i| f64::from(i) / 10.0).collect();
-        let errors = vec![0.1; points as usize * padded(2)];
         let mut perceptron = Perceptron::new(&widths);
+        let errors = vec![0.1; points as usize * perceptron.output_stride()];
         perceptron.load(&parameters);
         let seconds = fastest(10, || {
             perceptron.forward(&x);

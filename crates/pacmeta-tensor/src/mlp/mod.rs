@@ -34,7 +34,7 @@ pub struct Perceptron {
     arch: Arch,
     layers: Vec<Layer>,
     points: usize,
-    /// H_0, H_1, ..., output: points x padded width each.
+    /// H_0, H_1, ..., output: points x padded width each, but see [`Layer::output_stride`].
     activations: Vec<Vec<f64>>,
     /// dZ of the current and of the previous layer for one chunk.
     errors: [Vec<f64>; 2],
@@ -44,7 +44,7 @@ pub struct Perceptron {
 struct Layer {
     inputs: usize,
     outputs: usize,
-    /// Numbers in a row of Z and dZ: padded, but for a last layer of one or two outputs.
+    /// Numbers in a row of Z and dZ: padded, but for a last of several layers with one or two outputs and no fewer inputs.
     output_stride: usize,
     /// W as [out, padded in].
     weight: Vec<f64>,
@@ -120,8 +120,7 @@ impl Layer {
             self.add_weight_gradient(arch, activation, output_errors, rows);
         }
         let mut unused = [0.0; 2 * PADDING];
-        let weight_gradient =
-            if self.outputs <= self.inputs { &mut self.gradient[..] } else { &mut unused[..] };
+        let weight_gradient = if self.narrows() { &mut self.gradient[..] } else { &mut unused[..] };
         arch.dispatch(OutputBackward::<O> {
             output_errors,
             output_stride: self.output_stride,
@@ -457,11 +456,26 @@ mod tests {
             vec![3, 1, 2, 1],
             vec![1, 1, 2],
             vec![1, 2],
+            vec![1, 20, 20, 2], // a row of 24: more than two lines, not four
+            vec![2, 5, 2],
+            vec![3, 2, 2],
+            vec![3, 2],
         ] {
             let count = parameter_count(&widths);
             let parameters = normals("parameters", count);
             let (input_width, output_width) = (widths[0], *widths.last().unwrap());
-            for points in [1, 7, 60, 133] {
+            let mut perceptron = Perceptron::new(&widths);
+            perceptron.load(&parameters);
+            let stride = perceptron.output_stride();
+            for (points, arch) in [
+                (7, Arch::new()),
+                (1, Arch::new()),
+                (133, Arch::new()),
+                (60, Arch::new()),
+                (61, Arch::Scalar),
+            ] {
+                perceptron.arch = arch;
+                perceptron.clear_gradient();
                 let inputs = normals("inputs", points * input_width);
                 let weights = normals("weights", points * output_width);
                 let value = |parameters: &[f64]| -> f64 {
@@ -473,9 +487,6 @@ mod tests {
                         })
                         .sum()
                 };
-                let mut perceptron = Perceptron::new(&widths);
-                perceptron.load(&parameters);
-                let stride = perceptron.output_stride();
                 let outputs = perceptron.forward(&inputs).to_vec();
                 let mut padded_weights = vec![0.0; points * stride];
                 for point in 0..points {

@@ -184,7 +184,7 @@ impl<const O: usize> OutputBackward<'_, O> {
     }
 }
 
-/// Columns whose sums are kept side by side: enough to hide the latency of an addition, few enough for sixteen registers.
+/// Columns whose sums are kept side by side, to hide the latency of an addition: two vectors of AVX-512, four of AVX2.
 const WIDE: usize = 2 * PADDING;
 
 #[inline(always)]

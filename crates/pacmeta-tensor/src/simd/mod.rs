@@ -2,7 +2,8 @@
 //! from one source. [`skinny`] and [`curves`] serve both number types; the others are in f64.
 //!
 //! Matrices of the f64 kernels are row-major with a row stride of [`padded`] columns. Every kernel may read the padding, so it must hold
-//! finite numbers (zeros), and may write it; nothing that a user sees ever comes from there.
+//! finite numbers (zeros), and may write it; nothing that a user sees ever comes from there. Outputs of a network with one or two numbers a row,
+//! which no matrix product reads, have no padding.
 //!
 //! Results do not depend on threads: each kernel adds in an order that is fixed by the sizes alone.
 

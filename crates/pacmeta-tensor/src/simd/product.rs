@@ -66,12 +66,6 @@ impl Left<'_> {
             Left::Plain { values, .. } | Left::Transposed { values, .. } => values,
         }
     }
-
-    fn stride(&self) -> usize {
-        match self {
-            Left::Plain { stride, .. } | Left::Transposed { stride, .. } => *stride,
-        }
-    }
 }
 
 /// The sizes of a product.
@@ -97,9 +91,14 @@ pub fn product(
     right: (&[f64], usize),
     output: (&mut [f64], usize),
 ) {
+    check(sizes, start, left, right, (output.0, output.1));
     match left {
-        Left::Plain { .. } => run::<false, false>(arch, sizes, start, left, right, output),
-        Left::Transposed { .. } => run::<true, false>(arch, sizes, start, left, right, output),
+        Left::Plain { values, stride } => {
+            arch.dispatch(Product::<false, false>::new(sizes, start, (values, stride), right, output));
+        }
+        Left::Transposed { values, stride } => {
+            arch.dispatch(Product::<true, false>::new(sizes, start, (values, stride), right, output));
+        }
     }
 }
 
@@ -111,21 +110,22 @@ pub fn tanh_layer(
     arch: Arch,
     sizes: Sizes,
     bias: &[f64],
-    (values, stride): (&[f64], usize),
+    left: (&[f64], usize),
     right: (&[f64], usize),
     output: (&mut [f64], usize),
 ) {
-    run::<false, true>(arch, sizes, Start::Row(bias), Left::Plain { values, stride }, right, output);
+    let start = Start::Row(bias);
+    check(sizes, start, Left::Plain { values: left.0, stride: left.1 }, right, (output.0, output.1));
+    arch.dispatch(Product::<false, true>::new(sizes, start, left, right, output));
 }
 
-/// Checks the slices and computes; `TRANSPOSED` says how `left` is stored.
-fn run<const TRANSPOSED: bool, const TANH: bool>(
-    arch: Arch,
+/// Panics when a slice is too short for the sizes.
+fn check(
     sizes: Sizes,
     start: Start<'_>,
     left: Left<'_>,
     (right, right_stride): (&[f64], usize),
-    (output, output_stride): (&mut [f64], usize),
+    (output, output_stride): (&[f64], usize),
 ) {
     let Sizes { rows, columns, depth } = sizes;
     if rows == 0 || columns == 0 {
@@ -143,16 +143,6 @@ fn run<const TRANSPOSED: bool, const TANH: bool>(
     if let Start::Row(row) = start {
         assert!(row.len() >= columns, "the start row is padded");
     }
-    arch.dispatch(Product::<TRANSPOSED, TANH> {
-        sizes,
-        start,
-        left: left.values().as_ptr(),
-        left_stride: left.stride(),
-        right: right.as_ptr(),
-        right_stride,
-        output: output.as_mut_ptr(),
-        output_stride,
-    });
 }
 
 #[derive(Clone, Copy)]
@@ -167,6 +157,20 @@ struct Product<'a, const TRANSPOSED: bool, const TANH: bool> {
     output_stride: usize,
 }
 
+impl<'a, const TRANSPOSED: bool, const TANH: bool> Product<'a, TRANSPOSED, TANH> {
+    /// Of slices that [`check`] has seen.
+    fn new(
+        sizes: Sizes,
+        start: Start<'a>,
+        (left, left_stride): (&'a [f64], usize),
+        (right, right_stride): (&'a [f64], usize),
+        (output, output_stride): (&'a mut [f64], usize),
+    ) -> Self {
+        let (left, right, output) = (left.as_ptr(), right.as_ptr(), output.as_mut_ptr());
+        Self { sizes, start, left, left_stride, right, right_stride, output, output_stride }
+    }
+}
+
 impl<const TRANSPOSED: bool, const TANH: bool> WithSimd for Product<'_, TRANSPOSED, TANH> {
     type Output = ();
 
@@ -174,6 +178,9 @@ impl<const TRANSPOSED: bool, const TANH: bool> WithSimd for Product<'_, TRANSPOS
     fn with_simd<S: Simd>(self, simd: S) {
         const { assert!(PADDING.is_multiple_of(S::F64_LANES), "vectors fill the padding") };
         let Sizes { rows, columns, .. } = self.sizes;
+        if rows == 0 {
+            return;
+        }
         let vectors = columns.div_ceil(S::F64_LANES);
         // Tiles of nearly equal height: 32 rows as two sixes and four fives, not as five sixes and two lonely ones.
         let tiles = rows.div_ceil(TILE_ROWS);
@@ -186,7 +193,7 @@ impl<const TRANSPOSED: bool, const TANH: bool> WithSimd for Product<'_, TRANSPOS
             let mut row = 0;
             for tile in 0..tiles {
                 let height = even + usize::from(tile < taller);
-                // SAFETY: `product` checked that rows x columns of the output and every row of both factors are inside
+                // SAFETY: `check` saw that rows x columns of the output and every row of both factors are inside
                 // their slices, columns counted up to the padding, of which every vector length is a divisor.
                 unsafe {
                     if pair {
@@ -303,7 +310,8 @@ mod tests {
 
     #[test]
     fn agrees_with_three_loops_for_every_start_and_stride() {
-        for (rows, columns, depth) in [(1, 1, 1), (5, 8, 3), (6, 9, 7), (13, 32, 32), (25, 2, 11), (4, 16, 0)]
+        for (rows, columns, depth) in
+            [(0, 3, 2), (2, 0, 2), (1, 1, 1), (5, 8, 3), (6, 9, 7), (13, 32, 32), (25, 2, 11), (4, 16, 0)]
         {
             let stride = padded(columns);
             let number = |seed: usize, i: usize| (((i * 7919 + seed * 104_729) % 1000) as f64) / 500.0 - 1.0;

@@ -63,7 +63,8 @@ impl Points {
 
     /// Sets mu and y of all points.
     pub fn set_means_and_targets(&mut self, values: impl Iterator<Item = (f64, f64)>) {
-        for ((mean, target), value) in self.mean.iter_mut().zip(&mut self.targets).zip(values) {
+        let places = self.mean[..self.count].iter_mut().zip(&mut self.targets);
+        for ((mean, target), value) in places.zip(values) {
             (*mean, *target) = value;
         }
     }
@@ -71,7 +72,7 @@ impl Points {
     /// Sets f_d of all points.
     pub fn set_feature(&mut self, dimension: usize, values: impl Iterator<Item = f64>) {
         let stride = self.stride();
-        let row = &mut self.features[dimension * stride..(dimension + 1) * stride];
+        let row = &mut self.features[dimension * stride..][..self.count];
         row.iter_mut().zip(values).for_each(|(feature, value)| *feature = value);
     }
 
