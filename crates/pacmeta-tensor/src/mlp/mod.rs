@@ -13,6 +13,7 @@ mod narrow;
 
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::simd::lines::Lines;
 use crate::simd::product::{Left, Sizes, Start, TILE_ROWS, product, tanh_layer};
 use crate::simd::{PADDING, padded};
 
@@ -35,9 +36,9 @@ pub struct Perceptron {
     layers: Vec<Layer>,
     points: usize,
     /// H_0, H_1, ..., output: points x padded width each, but see [`Layer::output_stride`].
-    activations: Vec<Vec<f64>>,
+    activations: Vec<Lines>,
     /// dZ of the current and of the previous layer for one chunk.
-    errors: [Vec<f64>; 2],
+    errors: [Lines; 2],
 }
 
 #[derive(Debug, Clone)]
@@ -47,14 +48,14 @@ struct Layer {
     /// Numbers in a row of Z and dZ: padded, but for a last of several layers with one or two outputs and no fewer inputs.
     output_stride: usize,
     /// W as [out, padded in].
-    weight: Vec<f64>,
+    weight: Lines,
     /// W' as [in, padded out].
-    transposed: Vec<f64>,
+    transposed: Lines,
     /// b, padded.
-    bias: Vec<f64>,
+    bias: Lines,
     /// The gradient of W as [out, padded in], or of W' as [in, padded out] where the layer has fewer inputs than outputs.
-    gradient: Vec<f64>,
-    bias_gradient: Vec<f64>,
+    gradient: Lines,
+    bias_gradient: Lines,
 }
 
 impl Layer {
@@ -64,11 +65,11 @@ impl Layer {
             inputs,
             outputs,
             output_stride: padded(outputs),
-            weight: vec![0.0; outputs * padded(inputs)],
-            transposed: vec![0.0; inputs * padded(outputs)],
-            bias: vec![0.0; padded(outputs)],
-            gradient: vec![0.0; size],
-            bias_gradient: vec![0.0; padded(outputs)],
+            weight: Lines::zeros(outputs * padded(inputs)),
+            transposed: Lines::zeros(inputs * padded(outputs)),
+            bias: Lines::zeros(padded(outputs)),
+            gradient: Lines::zeros(size),
+            bias_gradient: Lines::zeros(padded(outputs)),
         }
     }
 
@@ -148,8 +149,8 @@ impl Perceptron {
             arch: Arch::new(),
             layers,
             points: 0,
-            activations: vec![Vec::new(); widths.len()],
-            errors: [Vec::new(), Vec::new()],
+            activations: vec![Lines::default(); widths.len()],
+            errors: [Lines::default(), Lines::default()],
         }
     }
 
@@ -189,7 +190,7 @@ impl Perceptron {
         let strides =
             std::iter::once(padded(width)).chain(self.layers.iter().map(|layer| layer.output_stride));
         for (activation, stride) in self.activations.iter_mut().zip(strides) {
-            activation.resize(points * stride, 0.0);
+            activation.resize(points * stride);
         }
         for (row, values) in
             self.activations[0].chunks_exact_mut(padded(width)).zip(inputs.chunks_exact(width))
@@ -230,7 +231,7 @@ impl Perceptron {
     /// The outputs of the last forward pass.
     #[inline]
     pub fn output(&self) -> &[f64] {
-        self.activations.last().map_or(&[], Vec::as_slice)
+        self.activations.last().map_or(&[], |output| output)
     }
 
     /// Adds the derivative of sum(output * output_gradient) for the points of the last forward pass to a gradient inside,
@@ -255,7 +256,7 @@ impl Perceptron {
         // The largest inner layer decides, so that the buffers keep their sizes from layer to layer.
         let widest = self.layers.iter().map(|layer| padded(layer.inputs)).max().unwrap_or(0);
         for buffer in &mut self.errors {
-            buffer.resize(buffer.len().max(rows * widest), 0.0);
+            buffer.resize(buffer.len().max(rows * widest));
         }
         let last = self.layers.len() - 1;
         let stride = self.output_stride();
@@ -331,7 +332,7 @@ impl Perceptron {
                     values.zip(sums).for_each(|(value, sum)| *value += sum);
                 }
             }
-            bias.iter_mut().zip(&layer.bias_gradient).for_each(|(value, sum)| *value += sum);
+            bias.iter_mut().zip(layer.bias_gradient.iter()).for_each(|(value, sum)| *value += sum);
         }
     }
 }

@@ -10,6 +10,7 @@
 pub mod curves;
 pub mod elementary;
 pub mod factor;
+pub mod lines;
 pub mod product;
 pub mod skinny;
 pub mod vectors;

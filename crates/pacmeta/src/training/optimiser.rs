@@ -94,9 +94,11 @@ impl WithSimd for Update<'_> {
         let Self { parameters, gradient, first, second, keep, rate, second_correction } = self;
         let moments = first.iter_mut().zip(second);
         for ((p, g), (m, v)) in parameters.iter_mut().zip(gradient).zip(moments) {
-            *m = FIRST_DECAY * *m + (1.0 - FIRST_DECAY) * g;
-            *v = SECOND_DECAY * *v + (1.0 - SECOND_DECAY) * g * g;
-            *p = keep * *p - rate * *m / ((*v * second_correction).sqrt() + EPSILON);
+            // Names for what is stored: reading it back would wait for the store.
+            let mean = FIRST_DECAY * *m + (1.0 - FIRST_DECAY) * g;
+            let square = SECOND_DECAY * *v + (1.0 - SECOND_DECAY) * g * g;
+            *p = keep * *p - rate * mean / ((square * second_correction).sqrt() + EPSILON);
+            (*m, *v) = (mean, square);
         }
     }
 }
