@@ -38,6 +38,9 @@ impl WithSimd for KernelRows<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let (stride, count) = (self.others.stride(), self.others.count);
+        if count == 0 {
+            return;
+        }
         let vectors = stride / S::F64_LANES;
         for row in 0..self.kernel.len() / stride {
             let line = if self.triangle == Triangle::Upper { row / PADDING * PADDING } else { 0 };
