@@ -4,6 +4,7 @@
 mod adapting;
 mod bad_input;
 mod bounds;
+mod cluster_mistakes;
 mod clusters;
 mod helper;
 mod images;
