@@ -50,6 +50,24 @@ pub struct Session {
     pub threads: usize,
 }
 
+/// Whether a study may go on with another number of iterations a model: with more, and only when all of its models are meant.
+///
+/// # Errors
+/// When it may not.
+#[cfg(any(feature = "images", feature = "text"))]
+pub(super) fn check_iterations(before: u64, now: u64, all_models: bool) -> Result<()> {
+    let advice = match now {
+        _ if now < before => "they can be raised, not lowered: choose another --out",
+        _ if now > before && !all_models => {
+            "they are raised for all of its models at once: leave --methods out (an interrupted call goes on with any of \
+             them), or choose another --out"
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("the folder holds a study with {before} iterations a model, not {now}; {advice}");
+    Err(Error::input("the plan of the study", message))
+}
+
 /// The time by the clock of all calls, as a fact of a report; none if no call was remembered. With the number of recorded pieces it
 /// says for how many of them the time is known: a call that is killed leaves none.
 pub(super) fn time_by_the_clock(history: &[Session], recorded: Option<usize>) -> Option<(String, String)> {

@@ -10,6 +10,7 @@ use crate::config::text::SYNTHETIC;
 use crate::config::{ClassificationMethodKind, TextConfig};
 use crate::environments::text::leopard::{DRAWS, SHOTS};
 use crate::error::{Error, Result};
+use crate::studies::folder::check_iterations;
 
 /// How much of the study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -249,7 +250,8 @@ impl LeopardPlan {
     /// The same plan with the models of an earlier one in the same folder: what was trained before stays on the page.
     ///
     /// # Errors
-    /// When the earlier plan is another study, or has other iterations for some of the models only, or more of them.
+    /// When the earlier plan is another study, or has more iterations, or fewer and not all of its models are
+    /// in this one.
     pub fn including(&self, earlier: &Self) -> Result<Self> {
         let refuse = |what: String| {
             let message = format!("the folder holds a study with {what}; choose another --out");
@@ -268,12 +270,7 @@ impl LeopardPlan {
             };
         }
         let all = earlier.models.iter().all(|model| self.models.contains(model));
-        if self.iterations < earlier.iterations || (self.iterations > earlier.iterations && !all) {
-            return refuse(format!(
-                "{} iterations a model, not {} (they can be raised for all of its models)",
-                earlier.iterations, self.iterations
-            ));
-        }
+        check_iterations(earlier.iterations, self.iterations, all)?;
         let mut plan = self.clone();
         plan.models.extend(earlier.models.iter().filter(|model| !self.models.contains(model)));
         plan.models.sort_by_key(|model| model.look());

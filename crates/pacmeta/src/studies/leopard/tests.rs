@@ -388,8 +388,8 @@ fn a_smaller_call_keeps_what_was_trained_before() {
     let later = LeopardPlan { models: vec![Pacmaml], ..plan() };
     assert_eq!(later.including(&earlier).unwrap().models, [Maml, Pacmaml, FineTuning]);
     for (other, word) in [
-        (LeopardPlan { iterations: 20_000, ..later.clone() }, "iterations"),
-        (LeopardPlan { iterations: 7, ..earlier.clone() }, "iterations"),
+        (LeopardPlan { iterations: 20_000, ..later.clone() }, "leave --methods out"),
+        (LeopardPlan { iterations: 7, ..earlier.clone() }, "raised, not lowered"),
         (LeopardPlan { data: "elsewhere".into(), ..later.clone() }, "`data`"),
         (LeopardPlan { draws: 3, ..later.clone() }, "`draws`"),
         (LeopardPlan { seed: 1, ..later }, "`seed`"),

@@ -10,6 +10,7 @@ use crate::config::ClassificationMethodKind::{self, Bmaml, Fomaml, Maml, Pacmaml
 use crate::config::ImageConfig;
 use crate::config::images::SYNTHETIC;
 use crate::error::{Error, Result};
+use crate::studies::folder::check_iterations;
 
 /// How much of the study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,8 +144,8 @@ impl ImagePlan {
     /// The same plan with the models of an earlier one in the same folder: what was trained before stays on the page.
     ///
     /// # Errors
-    /// When the earlier plan is another study: other pictures, sizes, seed or test tasks, or fewer iterations now, or other
-    /// iterations for some of the models only.
+    /// When the earlier plan is another study: other pictures, sizes, seed or test tasks, or fewer iterations now, or more
+    /// for some of the models only.
     pub fn including(&self, earlier: &Self) -> Result<Self> {
         let refuse = |what: &str, before: String, now: String| {
             let message =
@@ -165,14 +166,7 @@ impl ImagePlan {
             }
         }
         let all = earlier.models().iter().all(|model| self.models().contains(model));
-        if self.iterations < earlier.iterations || (self.iterations > earlier.iterations && !all) {
-            let before = format!("{} iterations a model", earlier.iterations);
-            return refuse(
-                "",
-                before,
-                format!("{} (they can be raised for all of its models)", self.iterations),
-            );
-        }
+        check_iterations(earlier.iterations, self.iterations, all)?;
         let mut plan = self.clone();
         plan.methods.extend(earlier.methods.iter().filter(|method| !self.methods.contains(method)));
         plan.methods.sort_by_key(|&method| look(method));

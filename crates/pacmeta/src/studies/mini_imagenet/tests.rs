@@ -91,16 +91,14 @@ fn a_smaller_call_keeps_what_was_trained_before() {
     let both = later.including(&earlier).unwrap();
     assert_eq!((both.methods, both.examples), (vec![Fomaml, Maml, Pacmaml], vec![10, 20]));
     // other iterations for some of the models, other pictures, other test tasks: another study
-    for other in [
-        ImagePlan { iterations: 70_000, ..later.clone() },
-        ImagePlan { iterations: 7, ..earlier.clone() },
-        ImagePlan { data: "elsewhere".into(), ..later.clone() },
-        ImagePlan { tasks: 7, ..later },
+    for (other, words) in [
+        (ImagePlan { iterations: 70_000, ..later.clone() }, "leave --methods out"),
+        (ImagePlan { iterations: 7, ..earlier.clone() }, "raised, not lowered"),
+        (ImagePlan { data: "elsewhere".into(), ..later.clone() }, "the pictures"),
+        (ImagePlan { tasks: 7, ..later }, "test tasks"),
     ] {
-        assert!(
-            other.including(&earlier).unwrap_err().to_string().contains("choose another --out"),
-            "{other:?}"
-        );
+        let error = other.including(&earlier).unwrap_err().to_string();
+        assert!(error.contains("choose another --out") && error.contains(words), "{error}");
     }
     let longer = ImagePlan { iterations: 70_000, ..earlier.clone() };
     assert_eq!(longer.including(&earlier).unwrap().iterations, 70_000);
