@@ -257,7 +257,7 @@ pub(crate) enum StudyName {
 pub(crate) enum PresetName {
     /// A small part, in about a minute (sinusoid), three (mini-imagenet) or five (leopard)
     Quick,
-    /// What an afternoon allows: 10,000 iterations, the smallest tasks (mini-imagenet); 600 smaller iterations (leopard)
+    /// What an afternoon allows: 10,000 iterations, the smallest tasks (mini-imagenet); 1,500 smaller iterations, half an hour a method (leopard)
     Cpu,
     /// The paper's whole grid: about two hours on two cores (sinusoid), days (mini-imagenet, leopard; see --examples and --methods)
     Paper,

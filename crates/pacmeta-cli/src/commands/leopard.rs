@@ -6,8 +6,8 @@ use std::time::Instant;
 use indicatif::MultiProgress;
 use pacmeta::report::ClaimRow;
 use pacmeta::studies::leopard::{
-    LeopardModel, LeopardPlan, LeopardPreset, LeopardScores, LeopardStudy, ModelRun, STUDY, numbers,
-    paper_average, plan_claims, report, runs, what_was_run,
+    LeopardModel, LeopardPlan, LeopardPreset, LeopardScores, LeopardStudy, ModelRun, STUDY, how_compared,
+    numbers, paper_average, plan_claims, report, runs, what_was_run,
 };
 use pacmeta::studies::{Session, StoredPlan};
 use pacmeta::{Error, Result};
@@ -148,7 +148,8 @@ fn conclusions(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page:
             json!({
                 "method": run.model,
                 "iterations": scores.map(|scores| scores.iterations),
-                "rate": scores.map(|scores| scores.rate.rate),
+                "rate": scores.map(LeopardScores::rate_of_scores),
+                "own_rate": scores.map(|scores| scores.rate.rate),
                 "alpha": scores.and_then(|scores| scores.alpha.as_ref()).map(|choice| choice.alpha),
                 "averages": scores.map(|scores| {
                     plan.shots.iter().map(|&k| of_shots(run, scores, k)).collect::<Vec<_>>()
@@ -200,6 +201,9 @@ fn in_words(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page: &P
         }
     }
     text.push_str(&table.render());
+    if let Some(words) = how_compared(plan, runs) {
+        text.push_str(&wrapped(&words, ""));
+    }
     if rebuilt > 0 {
         let note = format!("{rebuilt} of the tasks have rebuilt test sets; the lower rows leave them out.");
         text.push_str(&wrapped(&note, ""));

@@ -131,10 +131,11 @@ fn conclusions(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &
     let models: Vec<Value> = runs
         .iter()
         .map(|run| {
-            let scores = run.run.as_ref().and_then(|files| files.scores.as_ref());
+            let scores = run.scores();
             json!({
                 "method": run.model.method,
                 "examples": run.model.examples,
+                "iterations": run.run.as_ref().map(pacmeta::images::ImageRunFiles::iterations),
                 "accuracy": scores.map(|scores| scores.accuracy),
                 "standard_error": scores.and_then(|scores| scores.accuracy_standard_error),
                 "interval95": scores.and_then(|scores| scores.accuracy_interval95),
@@ -159,13 +160,14 @@ fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Pat
     let mut table = Table::new(header);
     for &examples in &plan.examples {
         let cells = runs.iter().filter(|run| run.model.examples == examples).map(|run| {
-            let ours =
-                run.run.as_ref().and_then(|files| files.scores.as_ref()).map_or("-".to_owned(), |scores| {
-                    let half = scores
-                        .accuracy_interval95
-                        .map_or(String::new(), |half| format!(" ± {:.1}", 100.0 * half));
+            let ours = match run.scores() {
+                Some(scores) => {
+                    let half = scores.accuracy_interval95;
+                    let half = half.map_or(String::new(), |half| format!(" ± {:.1}", 100.0 * half));
                     format!("{:.1}{half}", 100.0 * scores.accuracy)
-                });
+                }
+                None => run.progress(plan).unwrap_or_else(|| "-".to_owned()),
+            };
             match run.model.accuracy_in_paper().filter(|_| plan.is_comparable()) {
                 Some(paper) => format!("{ours} ({paper:.1})"),
                 None => ours,

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::methods::heads::HeadTerms;
 use crate::training::checkpoint::TrainingState;
 use crate::training::optimiser::Optimiser;
+use crate::training::pieces;
 
 /// What one iteration saw, or its mean over several.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -143,24 +144,20 @@ impl Descent {
 
     /// Begins an iteration: rounded parameters, and a gradient that is the hyper-prior's. Also its term.
     pub(crate) fn begin(&mut self) -> f64 {
-        round_into(self.parameters.values(), &mut self.single);
+        pieces::round_into(self.parameters.values(), &mut self.single);
         let weight = self.settings.hyper_prior;
         if weight == 0.0 {
-            self.gradient.fill(0.0);
+            pieces::clear(&mut self.gradient);
             return 0.0;
         }
-        let centres = self.centre.iter().chain(std::iter::repeat(&0.0));
-        let mut squares = 0.0;
-        for ((gradient, value), centre) in self.gradient.iter_mut().zip(self.parameters.values()).zip(centres)
-        {
-            let away = value - centre;
-            *gradient = weight * away;
-            squares += away * away;
-        }
+        self.gradient.copy_from_slice(self.parameters.values());
+        self.gradient.iter_mut().zip(&self.centre).for_each(|(away, centre)| *away -= centre);
+        let squares = pieces::sum_of_squares(&self.gradient);
+        pieces::scale(&mut self.gradient, weight);
         0.5 * weight * squares
     }
 
-    /// Ends an iteration, all of whose tasks' gradients were added ([`add_share`]): the mean of their terms, and the step.
+    /// Ends an iteration, the shares of all of whose tasks were added to the gradient: the mean of their terms, and the step.
     ///
     /// # Errors
     /// When a task failed or a number is not finite; the parameters are then those before the iteration.
@@ -169,7 +166,7 @@ impl Descent {
         let longest = self.settings.clip;
         if longest > 0.0 && terms.gradient_norm > longest {
             let factor = longest / terms.gradient_norm;
-            self.gradient.iter_mut().for_each(|value| *value *= factor);
+            pieces::scale(&mut self.gradient, factor);
         }
         self.optimiser.step(self.parameters.values_mut(), &self.gradient);
         self.iteration += 1;
@@ -196,7 +193,7 @@ impl Descent {
             mean.accuracy += share * terms.accuracy;
         }
         mean.total += hyper_prior;
-        mean.gradient_norm = self.gradient.iter().map(|value| value * value).sum::<f64>().sqrt();
+        mean.gradient_norm = pieces::sum_of_squares(&self.gradient).sqrt();
         match mean.gradient_norm.is_finite() {
             true => Ok(mean),
             false => Err(self.diverged("the gradient".to_owned())),
@@ -252,15 +249,8 @@ pub(crate) fn add_share<'a>(gradient: &mut [f64], share: f64, of_task: impl Into
 /// Parameters in the precision of the passes.
 pub(crate) fn rounded(parameters: &Parameters<f64>) -> Vec<f32> {
     let mut single = vec![0.0; parameters.values().len()];
-    round_into(parameters.values(), &mut single);
+    pieces::round_into(parameters.values(), &mut single);
     single
-}
-
-/// The same into room that is there.
-pub(crate) fn round_into(parameters: &[f64], single: &mut [f32]) {
-    for (single, value) in single.iter_mut().zip(parameters) {
-        *single = *value as f32;
-    }
 }
 
 #[cfg(test)]

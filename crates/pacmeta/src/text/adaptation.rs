@@ -192,7 +192,7 @@ fn descend(
     for step in 0..tuning.steps {
         wide.iter_mut().zip(&slope).for_each(|(wide, &value)| *wide = f64::from(value));
         optimiser.step(&mut position, &wide);
-        crate::classification::descent::round_into(&position, &mut single);
+        crate::training::pieces::round_into(&position, &mut single);
         last = slope_at(&single, &mut slope)?;
         if !last.is_finite() {
             let message = format!(

@@ -6,12 +6,13 @@ use pacmeta_tensor::Parameters;
 
 use super::pass::{AdaptingMethod, TaskRoom, TextNetwork};
 use super::prior::TextPrior;
-use crate::classification::descent::{Centre, DescentSettings, add_share};
+use crate::classification::descent::{Centre, DescentSettings};
 use crate::classification::{Descent, MetaLearner, Terms};
 use crate::config::TextConfig;
 use crate::environments::text::{Balance, EpisodeSampler, EpisodeSource};
 use crate::error::Result;
 use crate::learners::network::RoomBytes;
+use crate::training::pieces;
 
 /// The most bytes that training has needed so far, by phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -112,7 +113,7 @@ impl MetaLearner for TextTrainer<'_> {
                 break;
             }
             let share = descent.share();
-            add_share(&mut descent.gradient, share, &self.task_gradient);
+            pieces::add_scaled(&mut descent.gradient, share, &self.task_gradient);
         }
         self.descent.finish(hyper_prior, terms)
     }

@@ -4,6 +4,8 @@ pub mod checkpoint;
 pub mod files;
 pub mod metrics;
 pub mod optimiser;
+#[cfg_attr(not(feature = "text"), allow(dead_code))]
+pub(crate) mod pieces;
 pub mod run_directory;
 pub mod tensorboard;
 mod trainer;

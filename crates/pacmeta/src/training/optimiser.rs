@@ -8,7 +8,10 @@
 //! Adam is AdamW with decay 0.
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+
+use super::pieces::PIECE;
 
 const FIRST_DECAY: f64 = 0.9;
 const SECOND_DECAY: f64 = 0.999;
@@ -64,15 +67,28 @@ impl Optimiser {
     pub fn step(&mut self, parameters: &mut [f64], gradient: &[f64]) {
         self.steps += 1;
         let exponent = i32::try_from(self.steps).unwrap_or(i32::MAX);
-        Arch::new().dispatch(Update {
-            parameters,
-            gradient,
-            first: &mut self.first,
-            second: &mut self.second,
-            keep: 1.0 - self.rate * self.weight_decay,
-            rate: self.rate / (1.0 - FIRST_DECAY.powi(exponent)),
-            second_correction: 1.0 / (1.0 - SECOND_DECAY.powi(exponent)),
-        });
+        let keep = 1.0 - self.rate * self.weight_decay;
+        let rate = self.rate / (1.0 - FIRST_DECAY.powi(exponent));
+        let second_correction = 1.0 / (1.0 - SECOND_DECAY.powi(exponent));
+        let update = |parameters: &mut [f64], gradient: &[f64], first: &mut [f64], second: &mut [f64]| {
+            Arch::new().dispatch(Update {
+                parameters,
+                gradient,
+                first,
+                second,
+                keep,
+                rate,
+                second_correction,
+            });
+        };
+        let (first, second) = (&mut self.first[..], &mut self.second[..]);
+        // Small networks are stepped within microseconds.
+        if parameters.len() <= PIECE {
+            return update(parameters, gradient, first, second);
+        }
+        let moments = first.par_chunks_mut(PIECE).zip(second.par_chunks_mut(PIECE));
+        let values = parameters.par_chunks_mut(PIECE).zip(gradient.par_chunks(PIECE));
+        values.zip(moments).for_each(|((p, g), (m, v))| update(p, g, m, v));
     }
 }
 
@@ -119,6 +135,24 @@ mod tests {
         let expected = 0.95 * 0.85
             - 0.1 * (-0.04 / (1.0 - 0.81)) / ((1.999 * 0.016 / (1.0_f64 - 0.998_001)).sqrt() + 1e-8);
         assert!((p[0] - expected).abs() < 1e-7, "{} against {expected}", p[0]);
+    }
+
+    #[test]
+    fn a_long_vector_is_stepped_like_a_short_one() {
+        let length = 2 * PIECE + 5;
+        let gradient: Vec<f64> = (0..length).map(|place| (place as f64 * 0.7).sin()).collect();
+        let (mut whole, mut p) = (Optimiser::new(length, 0.1, 0.5), vec![1.0; length]);
+        let (mut single, mut q) = (Optimiser::new(1, 0.1, 0.5), [1.0]);
+        for _ in 0..2 {
+            whole.step(&mut p, &gradient);
+            single.step(&mut q, &gradient[length - 1..]);
+        }
+        assert_eq!(p[length - 1], q[0]);
+        for place in [PIECE - 1, PIECE, 2 * PIECE] {
+            let (mut single, mut q) = (Optimiser::new(1, 0.1, 0.5), [1.0]);
+            (0..2).for_each(|_| single.step(&mut q, &gradient[place..=place]));
+            assert_eq!(p[place], q[0], "{place}");
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A folder belongs to one configuration. The same configuration continues the run from its newest whole checkpoint;
-//! only `training.iterations` may be raised. Anything else in the folder is refused before it is touched.
+//! only `training.iterations` may be raised, and keys may change of which the result does not depend (how often training writes, how the
+//! result is scored). Anything else in the folder is refused before it is touched.
 
 mod comparison;
 mod lock;

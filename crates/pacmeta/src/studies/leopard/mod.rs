@@ -9,7 +9,7 @@
 //! | `runner` | one model: search, training, scores |
 //! | `scores` | what is stored of a model |
 //! | `claims` | the paper's claims, tested |
-//! | `rates` | all models at the same rate of the fine-tuning |
+//! | `rates` | the rate of the fine-tuning, the same for all models |
 //! | `tables`, `page` | the report |
 //!
 //! A model takes minutes to hours, so each lives in a run directory of its own inside the study's folder, and is continued from its
@@ -28,6 +28,7 @@ mod targets;
 pub use claims::{Difference, claims};
 pub use page::{notes, paper_average, plan_claims, report, what_was_run};
 pub use plan::{Adapting, LeopardModel, LeopardPlan, LeopardPreset};
+pub use rates::how_compared;
 pub use runner::LeopardStudy;
 pub use scores::{AlphaChoice, LeopardScores, RateChoice};
 pub use tables::numbers;
@@ -52,12 +53,13 @@ pub struct ModelRun {
     pub scores: Option<LeopardScores>,
 }
 
-/// The models of a plan with their runs in a folder.
+/// The models of a plan with their runs in a folder, compared at one rate where that is possible.
 ///
 /// # Errors
 /// When a file of a run is damaged.
 pub fn runs(plan: &LeopardPlan, folder: &Path) -> Result<Vec<ModelRun>> {
-    plan.models
+    let runs: Result<Vec<ModelRun>> = plan
+        .models
         .iter()
         .map(|&model| {
             let path = folder.join(model.folder());
@@ -65,7 +67,8 @@ pub fn runs(plan: &LeopardPlan, folder: &Path) -> Result<Vec<ModelRun>> {
             let scores = LeopardScores::read(&path)?.filter(|scores| scores.is_of_plan(plan, model));
             Ok(ModelRun { model, run, scores })
         })
-        .collect()
+        .collect();
+    Ok(rates::at_one_rate(plan, runs?))
 }
 
 #[cfg(test)]

@@ -14,11 +14,13 @@ pub fn report(plan: &LeopardPlan, runs: &[ModelRun], command: &str, history: &[S
     let mut sections = Vec::new();
     if scored > 0 {
         let heading = if plan.is_comparable() { "The paper's Table 2" } else { "Averages" };
-        let mut section = StudySection::new("table-2", heading)
-            .paragraph(
-                "Accuracy on tasks that training never saw, after adapting to k examples of each class: averages over the target tasks.",
-            )
-            .with(tables::averages(plan, runs));
+        let mut section = StudySection::new("table-2", heading).paragraph(
+            "Accuracy on tasks that training never saw, after adapting to k examples of each class: averages over the target tasks.",
+        );
+        if let Some(words) = rates::how_compared(plan, runs) {
+            section = section.paragraph(words);
+        }
+        section = section.with(tables::averages(plan, runs));
         if let Some(gains) = tables::gains(plan, runs) {
             section = section.with(gains);
         }

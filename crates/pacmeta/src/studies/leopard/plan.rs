@@ -166,7 +166,7 @@ pub struct LeopardPlan {
     pub queries: Option<usize>,
     /// Steps of Adam on a target task.
     pub steps: usize,
-    /// Their rates: where there are several, each model takes what is best on the validation tasks.
+    /// Their rates: where there are several, what is best on the validation tasks is taken (`rates`).
     pub rates: Vec<f64>,
     /// Values of alpha to choose from on the validation tasks; the paper's choice if there are none.
     pub alphas: Vec<f64>,
@@ -223,13 +223,14 @@ impl LeopardPlan {
                 ..plan
             },
             LeopardPreset::Cpu => Self {
-                iterations: 600,
+                iterations: 1500,
                 examples: 64,
                 support: Some(32),
                 adapting: Adapting::Head,
                 queries: Some(1000),
-                rates: vec![1e-4, 1e-3, 1e-2],
                 alphas: Vec::new(),
+                validation_draws: 10,
+                validation_queries: 500,
                 ..plan
             },
             LeopardPreset::Paper => plan,

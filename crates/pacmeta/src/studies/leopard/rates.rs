@@ -1,13 +1,15 @@
-//! Every model at the same rate of the fine-tuning.
+//! The rate of the fine-tuning, the same for all models.
 //!
-//! The rate that a model takes on target tasks is chosen on a few validation tasks, and two models that chose differently differ by
-//! their rates as well as by their meta-training. Where only the head adapts every rate is scored, and compared here.
+//! The rate that is best for a model is chosen on a few validation tasks, and two models that chose differently differ by their rates as well
+//! as by their meta-training. Where only the head adapts every model is scored at every rate. Tables and claims are then at one rate:
+//! that with the best accuracy on the validation tasks over all models. What each model gets at its own choice, and at every rate, stands
+//! beside it.
 
 use serde_json::{Value, json};
 
 use super::claims::{Difference, ORDER};
 use super::plan::LeopardPlan;
-use super::scores::Tests;
+use super::scores::{Tests, best};
 use super::tables::{columns, ours, row, short};
 use super::{LeopardScores, ModelRun};
 use crate::error::Result;
@@ -17,18 +19,86 @@ use crate::studies::numbers::{NumbersFile, csv_of};
 /// The name of the file of numbers.
 pub(super) const RATES: &str = "rates.csv";
 
-/// Averages at each rate, and the pairs of the paper's order at each rate; none where models were scored at one rate only.
+/// The rate with the best mean accuracy on the validation tasks over the models that are scored; none unless all of them are scored at
+/// several rates, and were tried on the validation tasks at those.
+fn best_for_all(plan: &LeopardPlan, runs: &[ModelRun]) -> Option<f64> {
+    let mean = |rate: f64| {
+        let of_models = scored(runs).map(|scores| {
+            scores.at_rate(rate)?;
+            Some(scores.rate.tried.iter().find(|(tried, _)| *tried == rate)?.1)
+        });
+        let of_models: Option<Vec<f64>> = of_models.collect();
+        of_models.filter(|list| !list.is_empty()).map(|list| list.iter().sum::<f64>() / list.len() as f64)
+    };
+    let tried: Vec<(f64, f64)> = plan.rates.iter().filter_map(|&rate| Some((rate, mean(rate)?))).collect();
+    best(&tried).filter(|_| tried.len() > 1)
+}
+
+/// The models with their scores at one rate, where there is one for all of them.
+pub(super) fn at_one_rate(plan: &LeopardPlan, mut runs: Vec<ModelRun>) -> Vec<ModelRun> {
+    if let Some(rate) = best_for_all(plan, &runs) {
+        runs.iter_mut().filter_map(|run| run.scores.as_mut()).for_each(|scores| scores.compare_at(rate));
+    }
+    runs
+}
+
+/// How models are compared, in a sentence; none where there was one rate to take.
+pub fn how_compared(plan: &LeopardPlan, runs: &[ModelRun]) -> Option<String> {
+    if plan.rates.len() < 2 || scored(runs).next().is_none() {
+        return None;
+    }
+    let Some(rate) = best_for_all(plan, runs) else {
+        return Some(
+            "Every model at the rate of the fine-tuning that it chose on the validation tasks.".to_owned(),
+        );
+    };
+    let end =
+        match (plan.rates.iter().any(|&other| other < rate), plan.rates.iter().any(|&other| other > rate)) {
+            (false, _) => ", the smallest that was tried",
+            (_, false) => ", the largest that was tried",
+            _ => "",
+        };
+    Some(format!(
+        "All models are fine-tuned at the rate {}{end}: the one with the best accuracy on the validation tasks over all models.",
+        short(rate)
+    ))
+}
+
+/// Averages at each model's own choice and at each rate, and the pairs of the paper's order at each rate; none where models were scored
+/// at one rate only.
 pub(super) fn tables(plan: &LeopardPlan, runs: &[ModelRun]) -> Vec<StudyTable> {
     if !scored(runs).any(|scores| !scores.other_rates.is_empty()) {
         return Vec::new();
     }
-    let mut tables = vec![averages(plan, runs)];
+    let mut tables = vec![own_choices(plan, runs), averages(plan, runs)];
     tables.extend(order(plan, runs).filter(|_| plan.is_comparable()));
     tables
 }
 
 fn scored(runs: &[ModelRun]) -> impl Iterator<Item = &LeopardScores> {
     runs.iter().filter_map(|run| run.scores.as_ref())
+}
+
+fn own_choices(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
+    let rate = runs.iter().map(|run| match &run.scores {
+        Some(scores) => Cell::text(short(scores.rate.rate)),
+        None => Cell::missing(),
+    });
+    let mut rows = vec![row(["rate".to_owned(), String::new()], rate.collect())];
+    rows.extend(plan.shots.iter().map(|&k| {
+        let average =
+            |scores: &LeopardScores| scores.at_rate(scores.rate.rate)?.average(&scores.tasks(Tests::All), k);
+        row(["accuracy".to_owned(), format!("k = {k}")], ours(runs, average))
+    }));
+    StudyTable {
+        id: "own-rates".to_owned(),
+        heading: "Average accuracy in percent, every model at the rate that it chose itself".to_owned(),
+        columns: columns(&["", ""], runs),
+        rows,
+        caption: "Over all target tasks; chosen by the model's own accuracy on the validation tasks."
+            .to_owned(),
+        csv: None,
+    }
 }
 
 fn averages(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
@@ -42,13 +112,10 @@ fn averages(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
     });
     StudyTable {
         id: "rates".to_owned(),
-        heading: "Average accuracy in percent, every model at the same rate".to_owned(),
+        heading: "Average accuracy in percent at every rate".to_owned(),
         columns: columns(&["", ""], runs),
         rows: rows.collect(),
-        caption:
-            "Over all target tasks. The tables above take the rate that a model chose on the validation tasks; \
-             where models chose differently, compare them here."
-                .to_owned(),
+        caption: "Over all target tasks.".to_owned(),
         csv: Some(RATES.to_owned()),
     }
 }
@@ -100,6 +167,7 @@ pub(super) fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<NumbersFi
                         json!(run.model),
                         json!(rate),
                         json!(rate == scores.rate.rate),
+                        json!(rate == scores.rate_of_scores()),
                         json!(k),
                         json!(name),
                         json!(mean.accuracy),
@@ -110,8 +178,17 @@ pub(super) fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<NumbersFi
             }
         }
     }
-    let header =
-        ["model", "rate", "chosen", "shots", "test_sets", "accuracy", "standard_error", "log_likelihood"];
+    let header = [
+        "model",
+        "rate",
+        "own_choice",
+        "compared_at",
+        "shots",
+        "test_sets",
+        "accuracy",
+        "standard_error",
+        "log_likelihood",
+    ];
     Ok(NumbersFile {
         name: RATES,
         what: "averages at every rate that was tried",

@@ -127,6 +127,7 @@ impl LeopardStudy {
             targets: self.targets.iter().map(|target| target.info.clone()).collect(),
             scores: scores_at_rate,
             other_rates: rates[1..].iter().copied().zip(scored).collect(),
+            compared_at: None,
         };
         scores.write(&folder)?;
         Ok((scores, made))

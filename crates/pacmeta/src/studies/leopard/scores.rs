@@ -53,6 +53,9 @@ pub struct LeopardScores {
     pub scores: TextScores,
     /// The same at the plan's other rates, where only the head adapts: models can be compared at one rate.
     pub other_rates: Vec<(f64, TextScores)>,
+    /// The rate of `scores`, where models are compared at one that is not this model's own choice. In the file they are at its own.
+    #[serde(skip)]
+    pub compared_at: Option<f64>,
 }
 
 /// The settings of a plan that scores depend on, as one line.
@@ -100,12 +103,27 @@ impl LeopardScores {
         write_json(&folder.join(SCORES), self)
     }
 
+    /// The rate that `scores` are at.
+    pub fn rate_of_scores(&self) -> f64 {
+        self.compared_at.unwrap_or(self.rate.rate)
+    }
+
     /// The scores at a rate, if it was tried on the target tasks.
     pub fn at_rate(&self, rate: f64) -> Option<&TextScores> {
-        if rate == self.rate.rate {
+        if rate == self.rate_of_scores() {
             return Some(&self.scores);
         }
         self.other_rates.iter().find(|(other, _)| *other == rate).map(|(_, scores)| scores)
+    }
+
+    /// Makes `scores` those at another rate, if it was tried on the target tasks.
+    pub(super) fn compare_at(&mut self, rate: f64) {
+        let before = self.rate_of_scores();
+        if let Some((other, scores)) = self.other_rates.iter_mut().find(|(other, _)| *other == rate) {
+            std::mem::swap(&mut self.scores, scores);
+            *other = before;
+            self.compared_at = Some(rate);
+        }
     }
 
     /// The average over all target tasks.

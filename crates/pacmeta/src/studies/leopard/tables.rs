@@ -184,6 +184,7 @@ pub(super) fn chosen(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
                 let made = run.run.as_ref().map_or(0, |files| files.iterations());
                 format!("{made} of {}", config.training.iterations)
             }),
+            run.scores.as_ref().map_or_else(dash, |scores| short(scores.rate_of_scores())),
             rate.map_or_else(dash, |choice| short(choice.rate)),
             if searches.is_empty() { dash() } else { searches.join("; ") },
         ]
@@ -199,6 +200,7 @@ pub(super) fn chosen(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
         "alpha",
         "iterations",
         "rate on a target task",
+        "its own choice",
         "accuracy on validation tasks (%)",
     ];
     let validation = match &plan.validation[..] {
@@ -212,8 +214,9 @@ pub(super) fn chosen(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
         rows: runs.iter().map(row).collect(),
         caption: format!(
             "Inner steps: 50 of Adagrad at rate 0.001; outer: Adam at 0.00001, one task an iteration. On a target task: {} steps of Adam. \
-             What there was to choose was chosen by the accuracy on {validation}, which are not trained on.",
-            plan.steps
+             What there was to choose was chosen by the accuracy on {validation}, which are not trained on.{}",
+            plan.steps,
+            if plan.alphas.is_empty() { " Alpha is the paper's choice for BERT-base." } else { "" }
         ),
         csv: None,
     }

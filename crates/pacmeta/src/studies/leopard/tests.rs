@@ -213,6 +213,7 @@ fn scored(model: LeopardModel, mean: f64, shift: f64) -> ModelRun {
         targets: tasks.into_iter().enumerate().map(target).collect(),
         scores: TextScores { draws },
         other_rates: Vec::new(),
+        compared_at: None,
     };
     ModelRun { model, run: None, scores: Some(scores) }
 }
@@ -360,24 +361,46 @@ fn models_that_chose_other_rates_are_compared_at_the_same_one() {
     let (mut pacmaml, mut pacoh) = (scored(Pacmaml, 0.50, 0.0), scored(Pacoh, 0.48, 0.0));
     pacmaml.scores.as_mut().unwrap().other_rates = vec![(1e-4, at(Pacmaml, 0.49))];
     let of_pacoh = pacoh.scores.as_mut().unwrap();
-    of_pacoh.rate.rate = 1e-4;
+    of_pacoh.rate = RateChoice { rate: 1e-4, tried: vec![(1e-4, 0.6), (1e-3, 0.55)] };
     of_pacoh.other_rates = vec![(1e-3, at(Pacoh, 0.53))];
     let plan = LeopardPlan { models: vec![Pacoh, Pacmaml], rates: vec![1e-4, 1e-3], ..plan() };
-    let runs = [pacoh, pacmaml];
+    let own = vec![pacoh, pacmaml];
+    // over both, 0.001 has 0.5875 on the validation tasks and 0.0001 has 0.55
+    let runs = rates::at_one_rate(&plan, own.clone());
+    let rates: Vec<f64> = runs.iter().map(|run| run.scores.as_ref().unwrap().rate_of_scores()).collect();
+    assert_eq!(rates, [1e-3, 1e-3]);
+    assert!(rates::how_compared(&plan, &runs).unwrap().contains("0.001, the largest that was tried"));
+    // two points ahead at their own choices, three behind at the common rate
+    assert!((claims(&own)[0].effect - 2.0).abs() < 1e-9 && (claims(&runs)[0].effect + 3.0).abs() < 1e-9);
+    // nothing is lost, and doing it again changes nothing
+    let of_pacoh = runs[0].scores.as_ref().unwrap();
+    assert_eq!(of_pacoh.at_rate(1e-4), own[0].scores.as_ref().unwrap().at_rate(1e-4));
+    assert_eq!(of_pacoh.at_rate(1e-3), own[0].scores.as_ref().unwrap().at_rate(1e-3));
+    let again = rates::at_one_rate(&plan, runs.clone());
+    assert_eq!(again[0].scores, runs[0].scores);
+
     let tables = rates::tables(&plan, &runs);
-    assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [6, 1]);
-    let gap = |column: usize| match tables[1].rows[0][column].value {
+    assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [4, 6, 1]);
+    let value = |table: usize, row: usize, column: usize| match tables[table].rows[row][column].value {
         CellValue::Estimate { value, .. } => value,
         ref other => panic!("{other:?}"),
     };
-    assert!((gap(1) - 1.0).abs() < 1e-9 && (gap(2) + 3.0).abs() < 1e-9, "{} {}", gap(1), gap(2));
+    // at their own choices
+    assert!((value(0, 1, 2) - 48.0).abs() < 1.0 && (value(0, 1, 3) - 50.0).abs() < 1.0);
+    // the order at either rate
+    let (low, high) = (value(2, 0, 1), value(2, 0, 2));
+    assert!((low - 1.0).abs() < 1e-9 && (high + 3.0).abs() < 1e-9, "{low} {high}");
     let csv =
         numbers(&plan, &runs).unwrap().into_iter().find(|file| file.name == "rates.csv").unwrap().content;
     assert_eq!(csv.lines().count(), 1 + 2 * 2 * 3 * 2);
     assert!(
-        csv.contains("pacoh,0.001,false,4,all,0.53") && csv.contains("pacoh,0.0001,true,4,all,0.48"),
+        csv.contains("pacoh,0.001,false,true,4,all,0.53")
+            && csv.contains("pacoh,0.0001,true,false,4,all,0.48"),
         "{csv}"
     );
+    // a model that has one rate only, as where layers adapt: all at their own choices
+    let mixed = rates::at_one_rate(&plan, vec![own[0].clone(), scored(Maml, 0.5, 0.0)]);
+    assert!(mixed.iter().all(|run| run.scores.as_ref().unwrap().compared_at.is_none()));
     // one rate: nothing to compare
     assert!(rates::tables(&plan, &[scored(Maml, 0.5, 0.0)]).is_empty());
 }

@@ -15,7 +15,7 @@ pub use plan::{ImagePlan, ImagePreset, Model};
 use std::path::Path;
 
 use crate::error::Result;
-use crate::images::ImageRunFiles;
+use crate::images::{ImageRunFiles, ImageScores};
 
 /// The name of the study in its folder.
 pub const STUDY: &str = "mini-imagenet";
@@ -29,6 +29,19 @@ pub struct ModelRun {
     pub run: Option<ImageRunFiles>,
 }
 
+impl ModelRun {
+    /// Its scores, once it is finished.
+    pub fn scores(&self) -> Option<&ImageScores> {
+        self.run.as_ref()?.scores.as_ref()
+    }
+
+    /// How far an unfinished model is, in words.
+    pub fn progress(&self, plan: &ImagePlan) -> Option<String> {
+        let made = self.run.as_ref()?.iterations();
+        self.scores().is_none().then(|| format!("{made} of {}", plan.iterations))
+    }
+}
+
 /// The models of a plan with their runs in a folder.
 ///
 /// # Errors
@@ -38,8 +51,17 @@ pub fn runs(plan: &ImagePlan, folder: &Path) -> Result<Vec<ModelRun>> {
         .into_iter()
         .map(|model| {
             let path = folder.join(model.folder());
-            let run = if path.join("config.toml").exists() { Some(ImageRunFiles::read(path)?) } else { None };
-            Ok(ModelRun { model, run })
+            if !path.join("config.toml").exists() {
+                return Ok(ModelRun { model, run: None });
+            }
+            let mut run = ImageRunFiles::read(path)?;
+            // Scored in an earlier, shorter study in this folder: what is shown together was trained alike.
+            if run.config.training.iterations != plan.iterations || run.config.evaluation.tasks != plan.tasks
+            {
+                run.scores = None;
+                run.gallery.clear();
+            }
+            Ok(ModelRun { model, run: Some(run) })
         })
         .collect()
 }

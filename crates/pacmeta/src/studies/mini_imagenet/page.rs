@@ -19,7 +19,7 @@ use crate::studies::numbers::{NumbersFile, csv_of};
 
 /// Everything that the page shows.
 pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Session]) -> StudyReport {
-    let finished = runs.iter().filter(|run| scores_of(run).is_some()).count();
+    let finished = runs.iter().filter(|run| run.scores().is_some()).count();
     let heading = if plan.is_comparable() { "The paper's Table 1" } else { "Accuracy" };
     let mut results = StudySection::new("table-1", heading)
         .paragraph(
@@ -49,7 +49,7 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
         let rows: Vec<(String, &ImageScores)> = runs
             .iter()
             .filter(|run| run.model.examples == examples)
-            .filter_map(|run| Some((run.model.method.title().to_owned(), scores_of(run)?)))
+            .filter_map(|run| Some((run.model.method.title().to_owned(), run.scores()?)))
             .collect();
         if !rows.is_empty() {
             let section = StudySection::new("scores", "All scores").with(score_table("all-scores", &rows));
@@ -88,10 +88,6 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
     }
 }
 
-fn scores_of(run: &ModelRun) -> Option<&ImageScores> {
-    run.run.as_ref()?.scores.as_ref()
-}
-
 fn named_runs(runs: &[ModelRun], examples: usize) -> Vec<NamedRun<'_>> {
     let of_size = runs.iter().filter(|run| run.model.examples == examples);
     of_size
@@ -105,7 +101,7 @@ fn named_runs(runs: &[ModelRun], examples: usize) -> Vec<NamedRun<'_>> {
 /// The run whose tasks are shown: PACMAML's with the largest tasks, else any.
 fn shown_run(runs: &[ModelRun]) -> Option<(Model, &ImageRunFiles)> {
     let scored = || {
-        let scored = runs.iter().rev().filter(|run| scores_of(run).is_some());
+        let scored = runs.iter().rev().filter(|run| run.scores().is_some());
         scored.filter_map(|run| Some((run.model, run.run.as_ref()?)))
     };
     scored().find(|(model, _)| model.method == ClassificationMethodKind::Pacmaml).or_else(|| scored().next())
@@ -181,16 +177,16 @@ fn main_table(plan: &ImagePlan, runs: &[ModelRun]) -> StudyTable {
         let best = plan
             .methods
             .iter()
-            .filter_map(|&method| Some((method, scores_of(of(method)?)?.accuracy)))
+            .filter_map(|&method| Some((method, of(method)?.scores()?.accuracy)))
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .map(|(method, _)| method);
-        let ours = plan.methods.iter().map(|&method| match of(method).and_then(scores_of) {
+        let ours = plan.methods.iter().map(|&method| match of(method).and_then(ModelRun::scores) {
             Some(scores) => {
                 let error = scores.accuracy_standard_error.unwrap_or(f64::NAN);
                 let cell = Cell::estimate(100.0 * scores.accuracy, 100.0 * error, scores.tasks);
                 if best == Some(method) { cell.best() } else { cell }
             }
-            None => Cell::missing(),
+            None => of(method).and_then(|run| run.progress(plan)).map_or_else(Cell::missing, Cell::text),
         });
         rows.push(std::iter::once(Cell::text(format!("mᵢ = {examples}"))).chain(ours).collect());
         if !plan.is_comparable() {
@@ -209,7 +205,8 @@ fn main_table(plan: &ImagePlan, runs: &[ModelRun]) -> StudyTable {
         heading: "Test accuracy in percent".to_owned(),
         columns: std::iter::once(Column::text("")).chain(columns).collect(),
         rows,
-        caption: "Means over test tasks with their standard errors; about two of them make the 95% interval."
+        caption: "Means over test tasks with their standard errors; about two of them make the 95% interval. Where a model is not \
+                  finished: its iterations so far."
             .to_owned(),
         csv: Some("accuracy.csv".to_owned()),
     }
@@ -221,7 +218,7 @@ fn size_figure(plan: &ImagePlan, runs: &[ModelRun]) -> StudyFigure {
     let mut chart = LineChart::new("Accuracy", axis, Axis::new("test accuracy").percent());
     for &method in &plan.methods {
         let points = runs.iter().filter(|run| run.model.method == method).filter_map(|run| {
-            let scores = scores_of(run)?;
+            let scores = run.scores()?;
             let point = Point::new(run.model.examples as f64, scores.accuracy).observations(scores.tasks);
             Some(match scores.accuracy_interval95 {
                 Some(half) => point.error(half),
@@ -246,7 +243,7 @@ fn size_figure(plan: &ImagePlan, runs: &[ModelRun]) -> StudyFigure {
 /// Never in practice: they are written to memory.
 pub fn numbers(plan: &ImagePlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>> {
     let rows = runs.iter().map(|run| {
-        let scores = scores_of(run);
+        let scores = run.scores();
         let of = |value: fn(&ImageScores) -> Value| scores.map_or(Value::Null, value);
         vec![
             json!(run.model.method),

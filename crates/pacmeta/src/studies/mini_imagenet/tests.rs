@@ -103,3 +103,29 @@ fn a_smaller_call_keeps_what_was_trained_before() {
     let longer = ImagePlan { iterations: 70_000, ..earlier.clone() };
     assert_eq!(longer.including(&earlier).unwrap().iterations, 70_000);
 }
+
+#[test]
+fn scores_of_a_shorter_study_are_not_those_of_a_longer_one_in_the_same_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = ImagePlan { methods: vec![Pacmaml], examples: vec![10], iterations: 100, tasks: 7, ..plan() };
+    let model = short.models()[0];
+    let path = folder.path().join(model.folder());
+    std::fs::create_dir_all(&path).unwrap();
+    std::fs::write(path.join("config.toml"), short.config(model).unwrap().to_toml()).unwrap();
+    let scores = serde_json::json!({
+        "iterations": 100, "normalisation": "batch", "scores": {
+            "tasks": 7, "queries": 75, "accuracy": 0.5, "log_likelihood": -1.0, "calibration_error": 0.1,
+            "reliability": [], "per_task": [0.5],
+        }
+    });
+    std::fs::write(path.join("scores.json"), scores.to_string()).unwrap();
+    let accuracy = |plan: &ImagePlan| {
+        let runs = runs(plan, folder.path()).unwrap();
+        (runs[0].scores().map(|scores| scores.accuracy), runs[0].progress(plan))
+    };
+    assert_eq!(accuracy(&short), (Some(0.5), None));
+    let longer = ImagePlan { iterations: 1000, ..short.clone() };
+    assert_eq!(accuracy(&longer), (None, Some("0 of 1000".to_owned())));
+    let other_tasks = ImagePlan { tasks: 8, ..short };
+    assert_eq!(accuracy(&other_tasks).0, None);
+}

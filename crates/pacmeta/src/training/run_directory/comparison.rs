@@ -7,8 +7,16 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 const ITERATIONS: &str = "training.iterations";
-/// Keys of which a trained prior does not depend: where decoded pictures are kept, and how the result is scored.
-const FREE: [&str; 3] = ["data.cache", "evaluation.tasks", "evaluation.normalisation"];
+/// Keys of which a trained prior does not depend: where decoded pictures are kept, how often training writes and is looked at, and how
+/// the result is scored.
+const FREE: [&str; 6] = [
+    "data.cache",
+    "training.log_every",
+    "training.checkpoint_every",
+    "training.validate_every",
+    "evaluation.tasks",
+    "evaluation.normalisation",
+];
 /// How many differing keys a message names.
 const NAMED: usize = 3;
 
