@@ -231,8 +231,8 @@ fn refuse_absent_folders(plan: &LeopardPlan) -> Result<()> {
         if !path.is_dir() {
             let message = format!(
                 "there is no such folder; expected {what}, one <task>.jsonl.gz or .jsonl a task as docs/formats.md describes them \
-                 (sources: gluebenchmark.com, nlp.stanford.edu/projects/snli, and github.com/iesl/leopard); or take `--data synthetic`, \
-                 generated sentences"
+                 (examples/glue_and_leopard.py makes them from what gluebenchmark.com, nlp.stanford.edu/projects/snli and \
+                 github.com/iesl/leopard publish); or take `--data synthetic`, generated sentences"
             );
             return Err(Error::input(path.display(), message));
         }
