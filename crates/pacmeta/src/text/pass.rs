@@ -1,9 +1,14 @@
 //! One task: sentences through the shared layers, the method on what adapts, and back through the shared layers.
+//!
+//! All of it is generic over [`Element`]: f32 for use, f64 for checks of the gradient.
 
-use pacmeta_tensor::Key;
+#[cfg(test)]
+mod tests;
+
 use pacmeta_tensor::encoder::{
     Dropout, EncoderRoom, Keep, States, Tokens, lower_backward, lower_forward, upper_backward, upper_forward,
 };
+use pacmeta_tensor::{Element, Key};
 
 use super::generator::GeneratorPass;
 use super::prior::TextPrior;
@@ -15,12 +20,12 @@ use crate::methods::heads::{FeatureTask, HeadGradient, HeadMethod, HeadMethodSet
 use crate::methods::networks::{NetworkMethod, NetworkTask, WayBack};
 
 /// A method with what it adapts.
-pub(super) enum AdaptingMethod {
-    Head(Box<dyn HeadMethod<f32>>),
-    Layers(Box<NetworkMethod>, UpperLayers<f32>),
+pub(super) enum AdaptingMethod<E: Element> {
+    Head(Box<dyn HeadMethod<E>>),
+    Layers(Box<NetworkMethod>, UpperLayers<E>),
 }
 
-impl AdaptingMethod {
+impl<E: Element> AdaptingMethod<E> {
     pub(super) fn build(prior: &TextPrior, settings: &HeadMethodSettings, way_back: WayBack) -> Result<Self> {
         Ok(match prior.only_head_adapts() {
             true => Self::Head(settings.build()?),
@@ -33,22 +38,22 @@ impl AdaptingMethod {
 }
 
 /// Room for tasks, used again from iteration to iteration.
-pub(super) struct TaskRoom {
-    lower: EncoderRoom<f32>,
-    upper: EncoderRoom<f32>,
-    head: HeadRoom<f32>,
-    head_gradient: HeadGradient<f32>,
-    network: Option<NetworkRoom<UpperLayers<f32>>>,
+pub(super) struct TaskRoom<E: Element> {
+    lower: EncoderRoom<E>,
+    upper: EncoderRoom<E>,
+    head: HeadRoom<E>,
+    head_gradient: HeadGradient<E>,
+    network: Option<NetworkRoom<UpperLayers<E>>>,
     /// What adapts, behind each other.
-    adapting: Vec<f32>,
-    adapting_gradient: Vec<f32>,
-    states: Vec<f32>,
-    state_gradient: Vec<f32>,
-    generated: GeneratorPass<f32>,
+    adapting: Vec<E>,
+    adapting_gradient: Vec<E>,
+    states: Vec<E>,
+    state_gradient: Vec<E>,
+    generated: GeneratorPass<E>,
 }
 
-impl TaskRoom {
-    pub(super) fn new(method: &AdaptingMethod) -> Self {
+impl<E: Element> TaskRoom<E> {
+    pub(super) fn new(method: &AdaptingMethod<E>) -> Self {
         Self {
             lower: EncoderRoom::new(),
             upper: EncoderRoom::new(),
@@ -69,7 +74,7 @@ impl TaskRoom {
     /// The most bytes of passes, and those of steps and tapes.
     pub(super) fn bytes(&self) -> (usize, RoomBytes) {
         let own = [&self.adapting, &self.adapting_gradient, &self.states, &self.state_gradient];
-        let own: usize = own.iter().map(|buffer| buffer.len() * size_of::<f32>()).sum();
+        let own: usize = own.iter().map(|buffer| buffer.len() * size_of::<E>()).sum();
         let inner = self.network.as_ref().map_or(0, |room| room.pass().peak_bytes());
         let steps = self.network.as_ref().map_or_else(RoomBytes::default, NetworkRoom::bytes);
         (own + self.lower.peak_bytes() + self.upper.peak_bytes() + inner, steps)
@@ -77,21 +82,21 @@ impl TaskRoom {
 }
 
 /// What the passes of all tasks share.
-pub(super) struct TextNetwork<'a> {
+pub(super) struct TextNetwork<'a, E> {
     pub(super) prior: &'a TextPrior,
-    pub(super) parameters: &'a [f32],
+    pub(super) parameters: &'a [E],
     pub(super) dropout: f64,
 }
 
-impl TextNetwork<'_> {
+impl<E: Element> TextNetwork<'_, E> {
     /// Writes the gradient of a method's objective on an episode, in all parameters.
     pub(super) fn gradient(
         &self,
-        method: &AdaptingMethod,
+        method: &AdaptingMethod<E>,
         episode: &TextEpisode,
         key: Key,
-        room: &mut TaskRoom,
-        gradient: &mut [f32],
+        room: &mut TaskRoom<E>,
+        gradient: &mut [E],
     ) -> Result<HeadTerms> {
         let (prior, threshold) = (self.prior, self.prior.threshold);
         let tokens = episode.tokens.all_tokens();
@@ -108,8 +113,8 @@ impl TextNetwork<'_> {
             &mut room.lower,
         )?;
         room.states.extend_from_slice(states);
-        room.state_gradient.resize(room.states.len(), 0.0);
-        gradient.fill(0.0);
+        room.state_gradient.resize(room.states.len(), E::ZERO);
+        gradient.fill(E::ZERO);
         let terms = match method {
             AdaptingMethod::Head(method) => self.head_gradient(&**method, episode, key, room, gradient)?,
             AdaptingMethod::Layers(method, body) => {
@@ -125,11 +130,11 @@ impl TextNetwork<'_> {
     /// Where only the head adapts: features of the states, the method, and back to the states.
     fn head_gradient(
         &self,
-        method: &dyn HeadMethod<f32>,
+        method: &dyn HeadMethod<E>,
         episode: &TextEpisode,
         key: Key,
-        room: &mut TaskRoom,
-        gradient: &mut [f32],
+        room: &mut TaskRoom<E>,
+        gradient: &mut [E],
     ) -> Result<HeadTerms> {
         let (prior, shape) = (self.prior, self.prior.head(episode.classes.len()));
         let encoder = &prior.encoder;
@@ -153,7 +158,7 @@ impl TextNetwork<'_> {
                 generator.forward(own, support, shape, &mut room.generated)
             }
             (None, Some(range)) => self.parameters[range.clone()].to_vec(),
-            (None, None) => vec![0.0; shape.parameters()],
+            (None, None) => vec![E::ZERO; shape.parameters()],
         };
         let task = FeatureTask { shape, features: &features, labels, subset: episode.subset };
         let terms = method.task_gradient(
@@ -189,11 +194,11 @@ impl TextNetwork<'_> {
     /// Where layers adapt too.
     fn layer_gradient(
         &self,
-        (method, body): (&NetworkMethod, &UpperLayers<f32>),
+        (method, body): (&NetworkMethod, &UpperLayers<E>),
         episode: &TextEpisode,
         key: Key,
-        room: &mut TaskRoom,
-        gradient: &mut [f32],
+        room: &mut TaskRoom<E>,
+        gradient: &mut [E],
     ) -> Result<HeadTerms> {
         let prior = self.prior;
         let network = Network { body, classes: episode.classes.len() };
@@ -204,9 +209,9 @@ impl TextNetwork<'_> {
         adapting.extend_from_slice(&self.parameters[upper.clone()]);
         match &range {
             Some(range) => adapting.extend_from_slice(&self.parameters[range.clone()]),
-            None => adapting.resize(network.parameters(), 0.0),
+            None => adapting.resize(network.parameters(), E::ZERO),
         }
-        adapting_gradient.resize(adapting.len(), 0.0);
+        adapting_gradient.resize(adapting.len(), E::ZERO);
         let tokens = episode.tokens.all_tokens();
         let task = NetworkTask {
             inputs: states_of(states, tokens),
@@ -225,6 +230,6 @@ impl TextNetwork<'_> {
     }
 }
 
-fn states_of<'a>(values: &'a [f32], tokens: Tokens<'a>) -> States<'a, f32> {
+fn states_of<'a, E>(values: &'a [E], tokens: Tokens<'a>) -> States<'a, E> {
     States { values, starts: tokens.starts }
 }

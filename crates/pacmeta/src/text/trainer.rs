@@ -38,10 +38,10 @@ pub struct TextTrainer<'a> {
     source: &'a dyn EpisodeSource,
     sampler: EpisodeSampler,
     prior: &'a TextPrior,
-    method: AdaptingMethod,
+    method: AdaptingMethod<f32>,
     descent: Descent,
     task_gradient: Vec<f32>,
-    room: TaskRoom,
+    room: TaskRoom<f32>,
 }
 
 impl<'a> TextTrainer<'a> {
