@@ -68,6 +68,11 @@ impl ClassificationProgress {
     }
 }
 
+/// Whether this task completes a quarter, a half or three quarters of all.
+fn passes_quarter(done: usize, total: usize) -> bool {
+    (1..total).contains(&done) && 4 * done / total > 4 * (done - 1) / total
+}
+
 impl images::Progress for ClassificationProgress {
     fn decoded(&mut self, done: usize, total: usize) {
         self.in_loop.get_or_insert_with(InLoop::enter);
@@ -137,6 +142,18 @@ impl Observer for ClassificationProgress {
     fn scoring(&mut self, tasks: usize) {
         self.bar.finish_and_clear();
         self.say(&format!("{}: scoring {tasks} new tasks", self.name));
+        // not drawn before a first task is said to be scored, which pictures never say
+        if self.draws() {
+            self.bar =
+                self.new_bar(tasks as u64, "{prefix} {bar:24} scored {pos} of {len} tasks, {eta} left");
+        }
+    }
+
+    fn scored(&self, done: usize, total: usize) {
+        self.bar.set_position(done as u64);
+        if !self.draws() && passes_quarter(done, total) {
+            self.say(&format!("{}: scored {done} of {total} tasks", self.name));
+        }
     }
 
     fn stop(&self) -> bool {
@@ -147,5 +164,22 @@ impl Observer for ClassificationProgress {
 impl Drop for ClassificationProgress {
     fn drop(&mut self) {
         self.finish();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::passes_quarter;
+
+    #[test]
+    fn a_log_gets_three_lines_of_scoring_at_most() {
+        let said = |total: usize| -> Vec<usize> {
+            (1..=total).filter(|&done| passes_quarter(done, total)).collect()
+        };
+        assert_eq!(said(12), [3, 6, 9]);
+        assert_eq!(said(4), [1, 2, 3]);
+        assert_eq!(said(2), [1]);
+        assert_eq!(said(10), [3, 5, 8]);
+        assert!(said(1).is_empty());
     }
 }

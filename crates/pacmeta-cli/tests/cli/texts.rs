@@ -60,8 +60,14 @@ fn upper_layers_adapt_and_maml_can_recompute() {
     let place = place();
     let more =
         ["--set", "prior.threshold=1", "--set", "method.name=maml", "--set", "method.way_back=recompute"];
-    let run = place.json(&[&["train", "small.toml", "--json", "--out", "run"], &more[..]].concat());
+    let ran = place.run(&[&["train", "small.toml", "--json", "--out", "run"], &more[..]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let run: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(run["method"], "maml");
+    // two held-out tasks, after training and before
+    for line in ["run: scoring 4 new tasks", "run: scored 1 of 4 tasks", "run: scored 3 of 4 tasks"] {
+        assert!(ran.stderr.contains(line), "no `{line}` in: {}", ran.stderr);
+    }
     let table = place.ok(&["adapt", "run", "--support", "few.jsonl", "--query", "new.jsonl"]);
     assert_eq!(table.lines().count(), 3);
 }

@@ -17,4 +17,4 @@ pub mod scores;
 
 pub use descent::{Descent, Terms};
 pub use run::{MetaLearner, Observer, Outcome, Quiet, Validation};
-pub use scores::{Stop, most_probable};
+pub use scores::{Stop, Watch, most_probable};

@@ -36,6 +36,9 @@ pub trait Observer: Send + Sync {
     /// So many tasks are being scored.
     fn scoring(&mut self, tasks: usize);
 
+    /// `done` of `total` tasks are scored. Not every kind of run tells.
+    fn scored(&self, _done: usize, _total: usize) {}
+
     /// Whether to stop now.
     fn stop(&self) -> bool;
 }

@@ -3,6 +3,22 @@
 /// Asked now and then whether to stop.
 pub type Stop<'a> = dyn Fn() -> bool + Sync + 'a;
 
+/// Who watches scoring.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Asked now and then whether to stop.
+    pub stop: &'a Stop<'a>,
+    /// Told after each task how many are finished.
+    pub finished: &'a dyn Fn(usize),
+}
+
+impl<'a> Watch<'a> {
+    /// Someone who may stop it, and does not want to know how far it is.
+    pub fn stopping(stop: &'a Stop<'a>) -> Self {
+        Self { stop, finished: &|_| {} }
+    }
+}
+
 /// The smallest probability that counts in a log-likelihood: f32's distance from certainty.
 pub(crate) const LEAST_PROBABILITY: f64 = f32::EPSILON as f64 / 2.0;
 

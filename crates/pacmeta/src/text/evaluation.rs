@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::adaptation::{Encoded, FewShot, FineTuning};
-use crate::classification::scores::{LEAST_PROBABILITY, Stop, mean_and_error, most_probable};
+use crate::classification::scores::{LEAST_PROBABILITY, Stop, Watch, mean_and_error, most_probable};
 use crate::environments::text::{TextTask, TokenSet};
 use crate::error::{Error, Result};
 
@@ -134,12 +134,12 @@ pub struct TextScores {
 }
 
 impl TextScores {
-    /// Adapts to every support of the tasks and scores their queries; `stop` is asked between tasks.
+    /// Adapts to every support of the tasks and scores their queries.
     ///
     /// # Errors
     /// When a number is not finite, or when stopped.
-    pub fn of(model: &FewShot<'_>, tasks: &[NewTask], tuning: FineTuning, stop: &Stop<'_>) -> Result<Self> {
-        Ok(Self::of_each(model, tasks, &[tuning], stop)?.remove(0))
+    pub fn of(model: &FewShot<'_>, tasks: &[NewTask], tuning: FineTuning, watch: Watch<'_>) -> Result<Self> {
+        Ok(Self::of_each(model, tasks, &[tuning], watch)?.remove(0))
     }
 
     /// The same for several ways of fine-tuning, in their order; the shared layers run once for all of them.
@@ -150,15 +150,16 @@ impl TextScores {
         model: &FewShot<'_>,
         tasks: &[NewTask],
         tunings: &[FineTuning],
-        stop: &Stop<'_>,
+        watch: Watch<'_>,
     ) -> Result<Vec<Self>> {
         let mut room = EncoderRoom::new();
         let mut scores = vec![Self::default(); tunings.len()];
-        for task in tasks {
+        for (place, task) in tasks.iter().enumerate() {
             let encoded = EncodedTask::new(model, task, &mut room)?;
             for (scores, &tuning) in scores.iter_mut().zip(tunings) {
-                scores.draws.extend(encoded.score(model, tuning, stop)?);
+                scores.draws.extend(encoded.score(model, tuning, watch.stop)?);
             }
+            (watch.finished)(place + 1);
         }
         Ok(scores)
     }

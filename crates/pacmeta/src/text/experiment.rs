@@ -14,7 +14,7 @@ use super::prior::{TextHeads, TextPrior};
 use super::trainer::TextTrainer;
 use crate::classification::descent::rounded;
 use crate::classification::run::{self, Trainable};
-use crate::classification::{Observer, Outcome, Stop, Validation};
+use crate::classification::{Observer, Outcome, Stop, Validation, Watch};
 use crate::config::text::TextHead;
 use crate::config::{ClassificationTrainingConfig, TextConfig};
 use crate::environments::text::smlmt::{Smlmt, SmlmtOptions, sentences_of};
@@ -243,9 +243,9 @@ impl TextExperiment {
     ///
     /// # Errors
     /// When a number is not finite, or when stopped.
-    pub fn scores(&self, parameters: &Parameters<f64>, stop: &Stop<'_>) -> Result<TextScores> {
+    pub fn scores(&self, parameters: &Parameters<f64>, watch: Watch<'_>) -> Result<TextScores> {
         let evaluation = &self.config.evaluation;
-        self.scores_of(parameters, &self.new_tasks(&evaluation.shots, evaluation.draws)?, stop)
+        self.scores_of(parameters, &self.new_tasks(&evaluation.shots, evaluation.draws)?, watch)
     }
 
     /// The scores of parameters on new tasks.
@@ -256,9 +256,9 @@ impl TextExperiment {
         &self,
         parameters: &Parameters<f64>,
         tasks: &[NewTask],
-        stop: &Stop<'_>,
+        watch: Watch<'_>,
     ) -> Result<TextScores> {
-        TextScores::of(&FewShot::new(&self.prior, &rounded(parameters))?, tasks, self.tuning(), stop)
+        TextScores::of(&FewShot::new(&self.prior, &rounded(parameters))?, tasks, self.tuning(), watch)
     }
 
     /// The model with these parameters.
@@ -349,7 +349,7 @@ impl Trainable for TextExperiment {
     fn validate(&self, parameters: &Parameters<f64>, stop: &Stop<'_>) -> Result<Validation> {
         let shots = self.config.evaluation.shots.iter().copied().min().unwrap_or(1);
         let tasks = self.new_tasks(&[shots], self.config.training.validations)?;
-        let scores = self.scores_of(parameters, &tasks, stop)?;
+        let scores = self.scores_of(parameters, &tasks, Watch::stopping(stop))?;
         let names = scores.tasks();
         let mean = scores.average(&names, shots);
         Ok(Validation {

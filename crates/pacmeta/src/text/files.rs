@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pacmeta_tensor::Parameters;
 use serde::{Deserialize, Serialize};
 
 use super::evaluation::TextScores;
@@ -9,7 +10,7 @@ use super::experiment::TextExperiment;
 use super::model::TextModel;
 use crate::classification::files::{SCORES, metrics_of, read_json, write_json};
 use crate::classification::run;
-use crate::classification::{Observer, Outcome};
+use crate::classification::{Observer, Outcome, Watch};
 use crate::config::TextConfig;
 use crate::error::Result;
 use crate::training::metrics::MetricsLine;
@@ -57,14 +58,19 @@ impl TextExperiment {
         {
             return Ok((outcome, scores));
         }
-        observer.scoring(2 * self.held_out().len());
+        let tasks = self.held_out().len();
+        observer.scoring(2 * tasks);
         let watching: &dyn Observer = &*observer;
         let stop = || watching.stop();
+        let score = |parameters: &Parameters<f64>, before: usize| {
+            let finished = |done: usize| watching.scored(before + done, 2 * tasks);
+            self.scores(parameters, Watch { stop: &stop, finished: &finished })
+        };
         let scores = TextRunScores {
             iterations: self.config().training.iterations,
             evaluation: evaluation_of(self.config()),
-            model: self.scores(outcome.model.parameters(), &stop)?,
-            pretrained: self.scores(&self.start()?, &stop)?,
+            model: score(outcome.model.parameters(), 0)?,
+            pretrained: score(&self.start()?, tasks)?,
         };
         write_json(&path, &scores)?;
         Ok((outcome, scores))

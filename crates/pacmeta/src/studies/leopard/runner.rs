@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::{LeopardModel, LeopardPlan};
 use super::scores::{AlphaChoice, LeopardScores, RateChoice, best, settings, write_json};
 use super::targets::{self, Target};
-use crate::classification::Observer;
+use crate::classification::{Observer, Watch};
 use crate::config::text::SYNTHETIC;
 use crate::error::{Error, Result};
 use crate::text::evaluation::NewTask;
@@ -105,10 +105,13 @@ impl LeopardStudy {
         {
             return Ok((scores, made));
         }
-        observer.scoring(self.targets.len());
+        let searched = if self.searches_rate(&experiment) { experiment.held_out().len() } else { 0 };
+        let total = searched + self.targets.len();
+        observer.scoring(total);
         let watching: &dyn Observer = &*observer;
         let stop = || watching.stop();
-        let rate = self.rate(&experiment, &trained, &stop)?;
+        let finished = |done: usize| watching.scored(done, total);
+        let rate = self.rate(&experiment, &trained, Watch { stop: &stop, finished: &finished })?;
         let single = trained.rounded();
         let few = FewShot::new(trained.prior(), &single)?;
         let tasks: Vec<NewTask> = self.targets.iter().map(|target| target.task.clone()).collect();
@@ -116,7 +119,9 @@ impl LeopardStudy {
         let only_head = self.plan.threshold(model, self.layers()) == self.layers();
         let mut rates = vec![rate.rate];
         rates.extend(self.plan.rates.iter().filter(|&&other| only_head && other != rate.rate));
-        let mut scored = TextScores::of_each(&few, &tasks, &self.tunings(&rates), &stop)?.into_iter();
+        let finished = |done: usize| watching.scored(searched + done, total);
+        let watch = Watch { stop: &stop, finished: &finished };
+        let mut scored = TextScores::of_each(&few, &tasks, &self.tunings(&rates), watch)?.into_iter();
         let scores_at_rate = scored.next().unwrap_or_default();
         let scores = LeopardScores {
             iterations: if model.is_meta_trained() { self.plan.iterations } else { 0 },
@@ -137,15 +142,15 @@ impl LeopardStudy {
         rates.iter().map(|&rate| FineTuning { steps: self.plan.steps, rate }).collect()
     }
 
+    /// Whether there are several rates, and tasks to choose one on.
+    fn searches_rate(&self, experiment: &TextExperiment) -> bool {
+        self.plan.rates.len() > 1 && !experiment.held_out().is_empty()
+    }
+
     /// The rate that is best on the validation tasks, where there are several to take.
-    fn rate(
-        &self,
-        experiment: &TextExperiment,
-        model: &TextModel,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<RateChoice> {
+    fn rate(&self, experiment: &TextExperiment, model: &TextModel, watch: Watch<'_>) -> Result<RateChoice> {
         let rates = &self.plan.rates;
-        if rates.len() == 1 || experiment.held_out().is_empty() {
+        if !self.searches_rate(experiment) {
             return Ok(RateChoice { rate: rates[rates.len() / 2], tried: Vec::new() });
         }
         let key = Key::new(0).named("held-out tasks");
@@ -156,7 +161,7 @@ impl LeopardStudy {
         let tasks: Vec<NewTask> = experiment.held_out().iter().map(drawn).collect::<Result<_>>()?;
         let single = model.rounded();
         let few = FewShot::new(model.prior(), &single)?;
-        let scores = TextScores::of_each(&few, &tasks, &self.tunings(rates), stop)?;
+        let scores = TextScores::of_each(&few, &tasks, &self.tunings(rates), watch)?;
         let tried: Vec<(f64, f64)> = rates.iter().copied().zip(scores.iter().map(mean_accuracy)).collect();
         Ok(RateChoice { rate: best(&tried).unwrap_or(rates[0]), tried })
     }
@@ -185,7 +190,8 @@ impl LeopardStudy {
             let place = folder.join(format!("{}-alpha-{alpha:e}", model.name()));
             let outcome = experiment.train_in(place, observer)?;
             let watching: &dyn Observer = &*observer;
-            let rates = self.rate(&experiment, &outcome.model, &|| watching.stop())?.tried;
+            let stop = || watching.stop();
+            let rates = self.rate(&experiment, &outcome.model, Watch::stopping(&stop))?.tried;
             tried.push((alpha, rates.iter().map(|&(_, accuracy)| accuracy).fold(0.0, f64::max)));
         }
         let alpha = best(&tried).unwrap_or(self.plan.alphas[0]);
