@@ -26,11 +26,14 @@ pub struct FineTuning {
     pub rate: f64,
 }
 
-/// What the shared layers make of sentences: features where only the head adapts, states otherwise.
+/// What the shared layers make of sentences, in rows as wide as the encoder's states: features, one row a sentence, where only the head
+/// adapts; states, one row a token, otherwise.
 #[derive(Debug, Clone)]
 pub struct Encoded {
-    values: Vec<f32>,
-    starts: Vec<usize>,
+    pub(super) values: Vec<f32>,
+    /// Where the rows of each sentence start, and where the last ones end.
+    pub(super) starts: Vec<usize>,
+    width: usize,
 }
 
 impl Encoded {
@@ -42,6 +45,24 @@ impl Encoded {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The sentences at these places, in their order; a place may occur twice.
+    ///
+    /// # Panics
+    /// When there is no such sentence.
+    #[must_use]
+    pub fn select(&self, places: &[usize]) -> Self {
+        let rows: usize = places.iter().map(|&place| self.starts[place + 1] - self.starts[place]).sum();
+        let mut values = Vec::with_capacity(rows * self.width);
+        let mut starts = Vec::with_capacity(places.len() + 1);
+        starts.push(0);
+        for &place in places {
+            let rows = self.starts[place] * self.width..self.starts[place + 1] * self.width;
+            values.extend_from_slice(&self.values[rows]);
+            starts.push(values.len() / self.width);
+        }
+        Self { values, starts, width: self.width }
     }
 }
 
@@ -84,7 +105,7 @@ impl<'a> FewShot<'a> {
         let (lower, upper) = self.parameters.split_at(encoder.boundary(threshold));
         let upper = &upper[..self.prior.encoder_len() - lower.len()];
         let mut pool = EncoderRoom::new();
-        let mut encoded = Encoded { values: Vec::new(), starts: vec![0] };
+        let mut values = Vec::new();
         for first in (0..tokens.len()).step_by(CHUNK) {
             let part = tokens.tokens(first..(first + CHUNK).min(tokens.len()));
             let states = lower_forward(encoder, threshold, lower, part, Keep::Nothing, None, room)?;
@@ -92,13 +113,16 @@ impl<'a> FewShot<'a> {
                 let states = States { values: states, starts: part.starts };
                 let features =
                     upper_forward(encoder, threshold, upper, states, Keep::Nothing, None, &mut pool)?;
-                encoded.values.extend_from_slice(features);
+                values.extend_from_slice(features);
             } else {
-                encoded.values.extend_from_slice(states);
+                values.extend_from_slice(states);
             }
         }
-        encoded.starts = tokens.starts.clone();
-        Ok(encoded)
+        let starts = match self.prior.only_head_adapts() {
+            true => (0..=tokens.len()).collect(),
+            false => tokens.starts.clone(),
+        };
+        Ok(Encoded { values, starts, width: encoder.hidden })
     }
 
     /// Adapts to labelled sentences.

@@ -1,6 +1,9 @@
 //! Scores on new tasks: for each number of shots k and each draw of k examples a class, adapt and classify the task's other examples.
 
-use std::collections::BTreeMap;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 
 use pacmeta_tensor::Key;
 use pacmeta_tensor::encoder::EncoderRoom;
@@ -217,33 +220,56 @@ impl TextScores {
 }
 
 /// A task after the shared layers.
+///
+/// Supports share sentences, since one with few shots is part of one with more and draws overlap: every sequence is encoded once. That changes last
+/// bits only. A sequence is attended to alone, but products are those of all rows at once, and one with another number of rows may take another
+/// path through its kernel.
 struct EncodedTask<'a> {
     task: &'a NewTask,
     queries: Encoded,
-    supports: Vec<EncodedSupport<'a>>,
+    /// The different sentences of all supports.
+    sentences: Encoded,
+    supports: Vec<Support<'a>>,
 }
 
-struct EncodedSupport<'a> {
+struct Support<'a> {
     shots: usize,
     draw: usize,
-    examples: Encoded,
+    /// Where its sentences are among the different ones.
+    places: Vec<usize>,
     labels: &'a [usize],
+}
+
+/// The different sequences of a task's supports, in the order of their first use, and the supports as places among them.
+fn different_sequences(task: &NewTask) -> (TokenSet, Vec<Support<'_>>) {
+    let mut sequences = TokenSet::new();
+    let mut known: HashMap<(&[u32], &[u8]), usize> = HashMap::new();
+    let mut supports = Vec::with_capacity(task.supports.len());
+    for (&(shots, draw), tokens) in &task.supports {
+        let mut places = Vec::with_capacity(tokens.len());
+        for (index, &label) in tokens.labels.iter().enumerate() {
+            let (ids, segments) = tokens.sequence(index);
+            places.push(*known.entry((ids, segments)).or_insert_with(|| {
+                sequences.append(ids, segments, label);
+                sequences.len() - 1
+            }));
+        }
+        supports.push(Support { shots, draw, places, labels: &tokens.labels });
+    }
+    (sequences, supports)
 }
 
 impl<'a> EncodedTask<'a> {
     fn new(model: &FewShot<'_>, task: &'a NewTask, room: &mut EncoderRoom<f32>) -> Result<Self> {
         let queries = model.encode(&task.queries, room)?;
-        let mut supports = Vec::with_capacity(task.supports.len());
-        for (&(shots, draw), tokens) in &task.supports {
-            let examples = model.encode(tokens, room)?;
-            supports.push(EncodedSupport { shots, draw, examples, labels: &tokens.labels });
-        }
-        Ok(Self { task, queries, supports })
+        let (sequences, supports) = different_sequences(task);
+        let sentences = model.encode(&sequences, room)?;
+        Ok(Self { task, queries, sentences, supports })
     }
 
     /// Every draw, in parallel.
     fn score(&self, model: &FewShot<'_>, tuning: FineTuning, stop: &Stop<'_>) -> Result<Vec<DrawScore>> {
-        let one = |support: &EncodedSupport<'_>| match stop() {
+        let one = |support: &Support<'_>| match stop() {
             true => Err(Error::ScoringInterrupted),
             false => self.score_draw(model, support, tuning),
         };
@@ -253,11 +279,12 @@ impl<'a> EncodedTask<'a> {
     fn score_draw(
         &self,
         model: &FewShot<'_>,
-        support: &EncodedSupport<'_>,
+        support: &Support<'_>,
         tuning: FineTuning,
     ) -> Result<DrawScore> {
         let (task, classes) = (self.task, self.task.classes.len());
-        let adapted = model.adapt(&support.examples, support.labels, classes, tuning)?;
+        let examples = self.sentences.select(&support.places);
+        let adapted = model.adapt(&examples, support.labels, classes, tuning)?;
         let probabilities = model.predict(&adapted, &self.queries)?;
         let (mut right, mut likelihood, mut confidence) = (0, 0.0, 0.0);
         for (row, &label) in probabilities.chunks_exact(classes).zip(&task.queries.labels) {

@@ -65,10 +65,19 @@ impl TokenSet {
         };
         selected.starts.push(0);
         for &index in indices {
-            let range = self.starts[index]..self.starts[index + 1];
-            selected.append(&self.ids[range.clone()], &self.segments[range], self.labels[index]);
+            let (ids, segments) = self.sequence(index);
+            selected.append(ids, segments, self.labels[index]);
         }
         selected
+    }
+
+    /// The token numbers and segments of a sequence.
+    ///
+    /// # Panics
+    /// When there is no such sequence.
+    pub fn sequence(&self, index: usize) -> (&[u32], &[u8]) {
+        let range = self.starts[index]..self.starts[index + 1];
+        (&self.ids[range.clone()], &self.segments[range])
     }
 
     /// The tokens of a range of sequences, as an encoder takes them.
@@ -91,7 +100,8 @@ impl TokenSet {
         self.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
-    fn append(&mut self, ids: &[u32], segments: &[u8], label: usize) {
+    /// Appends the tokens of a sequence.
+    pub(crate) fn append(&mut self, ids: &[u32], segments: &[u8], label: usize) {
         self.ids.extend_from_slice(ids);
         self.segments.extend_from_slice(segments);
         self.starts.push(self.ids.len());
