@@ -39,6 +39,18 @@ fn the_study_on_generated_sentences_is_scored_reported_and_continued() {
             assert!(row["paper_accuracy"].is_null());
         }
     }
+    // on the same draws, and yet not the same: every model is scored with parameters of its own
+    let scores = names.iter().map(|name| place.read(&format!("study/models/{name}/leopard.json")));
+    let scores: Vec<serde_json::Value> = scores
+        .map(|file| serde_json::from_slice::<serde_json::Value>(&file).unwrap()["scores"].take())
+        .collect();
+    for (place, own) in scores.iter().enumerate() {
+        assert!(
+            own["draws"].is_array() && !scores[..place].contains(own),
+            "{} is scored as another",
+            names[place]
+        );
+    }
     assert_eq!((found["tasks"].as_array().unwrap().len(), found["claims"].as_array().unwrap().len()), (4, 0));
     let page = place.text("study/report.html");
     assert!(page.contains("4 of 4 models are scored") && !page.contains("Table 2"), "the page is not right");
