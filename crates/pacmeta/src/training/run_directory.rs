@@ -4,7 +4,7 @@
 //! config.toml          the resolved configuration
 //! metrics.jsonl        the numbers, one line a report
 //! events.out.tfevents* the same for TensorBoard, with times
-//! checkpoints/         iteration-00001000.safetensors, ...: the last few training states
+//! checkpoints/         iteration-00001000.safetensors, ...: the last few training states; of a finished run, the last one
 //! prior.safetensors    the result
 //! report.html          the report
 //! run.lock             held while a process writes to the folder
@@ -242,17 +242,26 @@ impl RunDirectory {
     }
 
     /// Writes the result after `iteration`, which is noted in its metadata: a run that was extended is finished once the
-    /// result is that of its last iteration.
+    /// result is that of its last iteration. Of the training states only that of this
+    /// iteration stays, from which the run can be extended.
     ///
     /// # Errors
-    /// As [`Checkpoint::write`].
+    /// As [`Checkpoint::write`]; also when a state cannot be removed.
     pub fn write_prior(&self, prior: &Checkpoint, iteration: u64) -> Result<()> {
         let mut prior = prior.clone();
         let metadata = prior.metadata.get_or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(object) = metadata {
             object.insert(ITERATION.into(), iteration.into());
         }
-        prior.write(self.prior_path())
+        prior.write(self.prior_path())?;
+        if !self.state_path(iteration).exists() {
+            return Ok(());
+        }
+        for older in self.stored_iterations()?.into_iter().filter(|&stored| stored < iteration) {
+            let path = self.state_path(older);
+            fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
+        }
+        Ok(())
     }
 
     fn has_prior_of(&self, iteration: u64) -> bool {

@@ -85,7 +85,6 @@ fn interrupted_runs_end_with_the_same_files() {
     assert_eq!(
         expected.keys().collect::<Vec<_>>(),
         [
-            "checkpoints/iteration-00000030.safetensors",
             "checkpoints/iteration-00000040.safetensors",
             "config.toml",
             "metrics.jsonl",
@@ -116,6 +115,7 @@ fn an_extended_run_equals_a_long_one_and_is_finished_only_with_its_own_result() 
     train(&long, 60, TO_THE_END);
     train(&extended, 40, TO_THE_END);
     assert!(matches!(open(&extended, CONFIG_TEXT).1.start, Start::Finished(state) if state.iteration == 40));
+    assert_eq!(open(&extended, CONFIG_TEXT).0.stored_iterations().unwrap(), [40], "one state is enough to go on");
     // All iterations are done, but the result is still the old one.
     train(&extended, 60, 60);
     let (run, resume) = open(&extended, &with_iterations(60));
