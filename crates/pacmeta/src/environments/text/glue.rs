@@ -4,7 +4,7 @@
 //! `sentence1`, `sentence2` where the task has pairs, and `label`.
 //!
 //! STS-B is a regression from 0 (unrelated) to 5 (equal). It becomes a task of five classes, the scores from i to i + 1
-//! for i = 0, ..., 4, each without its upper end but the last.
+//! for i = 0, ..., 4, each without its upper end but the last. It is known by the name of its file, whatever other tasks lie beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -49,6 +49,37 @@ pub const TASKS: [GlueTask; 10] = [
 /// The task whose scores become classes.
 const SCORED: &str = "STS-B";
 
+/// Whether a folder holds the tasks of these names, all of them if `names` is empty.
+pub fn is_here(folder: &Path, names: &[String]) -> bool {
+    let here = |task: &GlueTask| file_of(folder, task.name).is_some();
+    match names {
+        [] => TASKS.iter().all(here),
+        names => names.iter().all(|name| by_name(name).is_ok_and(here)),
+    }
+}
+
+/// Refuses a folder that lacks tasks of the collection.
+///
+/// # Errors
+/// When tasks are missing, with all their names.
+pub fn check_complete(folder: &Path) -> Result<()> {
+    let missing: Vec<&str> =
+        TASKS.iter().map(|task| task.name).filter(|name| file_of(folder, name).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let (some, files) = (missing.join(", "), if missing.len() == 1 { "is" } else { "are" });
+    let message = format!(
+        "of GLUE's tasks {some} {files} missing; expected <task>.jsonl.gz or <task>.jsonl of each, {FIELDS}: {WHERE}"
+    );
+    Err(Error::input(folder.display(), message))
+}
+
+/// What class the label of a task's file is: that of its score in STS-B, the label itself elsewhere.
+pub(super) fn class_of(task: &str, label: &str) -> std::result::Result<String, String> {
+    if task == SCORED { bin(label) } else { Ok(label.to_owned()) }
+}
+
 /// Reads the tasks of these names; all of them if `names` is empty.
 ///
 /// # Errors
@@ -89,10 +120,7 @@ pub fn by_name(name: &str) -> Result<&'static GlueTask> {
 
 fn read_one(folder: &Path, task: &GlueTask) -> Result<LabelledTexts> {
     let path = find(folder, task.name, "GLUE", WHERE)?;
-    let texts = labelled(task.name, Lines::open(&path)?, &mut |label| match task.name {
-        SCORED => bin(label),
-        _ => Ok(label.to_owned()),
-    })?;
+    let texts = labelled(task.name, Lines::open(&path)?, &mut |label| class_of(task.name, label))?;
     if texts.is_paired() != task.paired || texts.classes.len() != task.classes {
         let message = format!(
             "{} has {} of {} classes, this file {} of {}; is it another task's?",
@@ -109,24 +137,27 @@ fn read_one(folder: &Path, task: &GlueTask) -> Result<LabelledTexts> {
 
 const WHERE: &str = "the official files are public (gluebenchmark.com, and nlp.stanford.edu for SNLI)";
 
+/// What lines hold, for messages.
+const FIELDS: &str =
+    "one JSON object a line with `split`, `sentence1`, `sentence2` in tasks of pairs, and `label`";
+
+/// The file of a task, if it is there.
+fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
+    let paths = [format!("{name}.jsonl.gz"), format!("{name}.jsonl")].map(|file| folder.join(file));
+    paths.into_iter().find(|path| path.is_file())
+}
+
 /// The file of a task in a folder of benchmark tasks.
 pub(super) fn find(folder: &Path, name: &str, benchmark: &str, whence: &str) -> Result<PathBuf> {
-    let advice =
-        "one JSON object a line with `split`, `sentence1`, `sentence2` in tasks of pairs, and `label`";
     if !folder.is_dir() {
         let message = format!(
-            "there is no such folder; expected {benchmark}'s tasks in it as {name}.jsonl.gz and so on, {advice}: {whence}"
+            "there is no such folder; expected {benchmark}'s tasks in it as {name}.jsonl.gz and so on, {FIELDS}: {whence}"
         );
         return Err(Error::input(folder.display(), message));
     }
-    let file = [format!("{name}.jsonl.gz"), format!("{name}.jsonl")]
-        .into_iter()
-        .map(|file| folder.join(file))
-        .find(|path| path.is_file());
-    file.ok_or_else(|| {
+    file_of(folder, name).ok_or_else(|| {
         let message = format!(
-            "{benchmark}'s task {name} is missing; expected {name}.jsonl.gz or {name}.jsonl, {advice}: {whence}; or leave the \
-             task out"
+            "{benchmark}'s task {name} is missing; expected {name}.jsonl.gz or {name}.jsonl, {FIELDS}: {whence}"
         );
         Error::input(folder.display(), message)
     })
@@ -139,6 +170,9 @@ fn bin(label: &str) -> std::result::Result<String, String> {
             let low = (score.floor() as u8).min(4);
             Ok(format!("{low}-{}", low + 1))
         }
-        _ => Err(format!("`label` is {}; expected a score from 0 to 5", quoted(label))),
+        _ => Err(format!(
+            "`label` is {}; expected a score from 0 to 5, as in GLUE's {SCORED}; call a file of other labels otherwise",
+            quoted(label)
+        )),
     }
 }

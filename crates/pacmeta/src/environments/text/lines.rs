@@ -14,6 +14,9 @@ const LONGEST: usize = 1 << 20;
 /// The most bytes of a file after unpacking. Few-shot tasks are far smaller, and a gzip file of a megabyte may claim more.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// What a file should be, for errors.
+const EXPECTED: &str = "a text file, of labelled sentences one JSON object a line such as {\"sentence1\": \"...\", \"label\": \"...\"}; check the path";
+
 /// Lines with their numbers. Blank lines, a byte order mark and carriage returns before line ends are passed over.
 pub(super) struct Lines<'a> {
     origin: String,
@@ -30,7 +33,7 @@ impl<'a> Lines<'a> {
         if path == Path::new("-") {
             return Lines::new("standard input".into(), Box::new(BufReader::new(io::stdin())));
         }
-        let file = File::open(path).map_err(|source| Error::io("read", path, source))?;
+        let file = File::open(path).map_err(|source| Error::reading(path, source, EXPECTED))?;
         Lines::new(path.display().to_string(), Box::new(BufReader::new(file)))
     }
 
@@ -40,7 +43,7 @@ impl<'a> Lines<'a> {
     }
 
     fn new(origin: String, mut reader: Box<dyn BufRead + 'a>) -> Result<Self> {
-        let io_error = |source| Error::io("read", &origin, source);
+        let io_error = |source| Error::reading(&origin, source, EXPECTED);
         // Told by the bytes, not the name: browsers unpack, and rename, as they like.
         let packed = reader.fill_buf().map_err(io_error)?.starts_with(&[0x1f, 0x8b]);
         if packed {

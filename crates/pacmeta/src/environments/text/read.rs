@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::lines::{Lines, wrong};
 use super::records::Record;
-use super::{LabelledText, LabelledTexts, Part, Sentences, TextTask, Tokeniser};
+use super::{LabelledText, LabelledTexts, Part, Sentences, TextTask, Tokeniser, glue};
 use crate::environments::table::{counted, listed, quoted};
 use crate::error::{Error, Result};
 
@@ -72,13 +72,14 @@ pub fn parse_queries(origin: &str, bytes: &[u8]) -> Result<TextQueries> {
     queries(Lines::of_bytes(origin, bytes)?)
 }
 
-/// Reads all tasks of a folder, one `.jsonl` or `.jsonl.gz` file each, sorted by name; or the one task of a file.
+/// Reads all tasks of a folder, one `.jsonl` or `.jsonl.gz` file each, sorted by name; or the one task of a file. A file called `STS-B`
+/// holds scores, which become classes ([`glue`]).
 ///
 /// # Errors
 /// When there is no such file, two files are one task's, or a file does not hold what it should.
 pub fn read_folder(path: &Path) -> Result<Vec<LabelledTexts>> {
     if path.is_file() {
-        return Ok(vec![read_texts(path)?]);
+        return Ok(vec![read_named(path)?]);
     }
     let expected = "a folder with a .jsonl file of labelled sentences a task; check the path (`data.path`)";
     let list_error = |source| Error::reading(path, source, expected);
@@ -101,7 +102,13 @@ pub fn read_folder(path: &Path) -> Result<Vec<LabelledTexts>> {
             "there is no .jsonl or .jsonl.gz file in this folder; expected one file of labelled sentences a task",
         ));
     }
-    files.values().map(|file| read_texts(file)).collect()
+    files.values().map(|file| read_named(file)).collect()
+}
+
+/// A task known by the name of its file: scores of GLUE's STS-B become classes.
+fn read_named(path: &Path) -> Result<LabelledTexts> {
+    let name = task_name(path);
+    labelled(&name, Lines::open(path)?, &mut |label| glue::class_of(&name, label))
 }
 
 /// Reads all tasks of a folder and makes tokens of them.

@@ -75,7 +75,7 @@ impl Record {
         let fields: Fields =
             serde_json::from_str(text).map_err(|problem| place.wrong(&not_json(&problem)))?;
         let Some(first) = fields.sentence1 else {
-            return Err(place.missing("sentence1", text, "write a sentence, or remove the line"));
+            return Err(place.missing("sentence1", text, &advice_on_sentence(text)));
         };
         let first = sentence(&place, "sentence1", first)?;
         let second = fields.sentence2.map(|value| sentence(&place, "sentence2", value)).transpose()?;
@@ -105,6 +105,20 @@ impl Record {
         })
     }
 }
+
+/// What to do about a line without `sentence1`: one that has the sentence under another name wants that changed.
+fn advice_on_sentence(text: &str) -> String {
+    let found: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    let is_other = |name: &str| !KNOWN.contains(&name);
+    let mut others = found.iter().filter(|(name, value)| is_other(name) && value.is_string());
+    match (found.contains_key("sentence1"), others.next()) {
+        (false, Some((name, _))) => format!("rename the field {} to `sentence1`", quoted(name)),
+        _ => "write a sentence, or remove the line".to_owned(),
+    }
+}
+
+/// The fields that matter.
+const KNOWN: [&str; 7] = ["sentence1", "sentence2", "label", "split", "k", "draw", "eval_source"];
 
 /// An example of a line, for messages.
 const EXAMPLE: &str = r#"{"sentence1": "It rained all day.", "label": "weather"}"#;

