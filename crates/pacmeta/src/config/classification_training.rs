@@ -25,7 +25,7 @@ const MOST: u64 = 1_000_000_000_000;
 /// |---|---|---|---|---|
 /// | `iterations` | 60000 | 1000 | steps of the optimiser | 1 to 10^12 |
 /// | `batch` | 4 | 1 | tasks drawn for each step | 1 to 10000 |
-/// | `rate` | 0.001; bmaml, pacoh: 0.0001 | 0.00001 | the learning rate of Adam | above 0 |
+/// | `rate` | 0.001; bmaml, pacoh: 0.0001 | 0.00001; the synthetic encoder: 0.001 | the learning rate of Adam | above 0 |
 /// | `clip` | 10 | 1 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
 /// | `dropout` | - | 0 | dropout in the shared layers | at least 0, below 1 |
 /// | `hyper_prior` | 0 | 0 | xi / sigma0^2, the weight of the hyper-prior term: a pull towards 0, or towards the pretrained weights | at least 0 |

@@ -17,7 +17,7 @@ const TRAINING: Kind = Kind::Text;
 const DEFAULTS: ClassificationTrainingConfig = ClassificationTrainingConfig {
     iterations: 1000,
     batch: 1,
-    rate: 1e-5,
+    rate: PRETRAINED_RATE,
     clip: 1.0,
     dropout: 0.0,
     hyper_prior: 0.0,
@@ -26,6 +26,10 @@ const DEFAULTS: ClassificationTrainingConfig = ClassificationTrainingConfig {
     validate_every: 250,
     validations: 2,
 };
+/// The paper's rate for a pretrained encoder, where its layers learn or adapt.
+const PRETRAINED_RATE: f64 = 1e-5;
+/// The rate of heads, and of a small encoder with random weights.
+const HEAD_RATE: f64 = 1e-3;
 const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
 const DATA_KEYS: &[&str] = &[
     "environment",
@@ -38,6 +42,7 @@ const DATA_KEYS: &[&str] = &[
     "sampling",
     "smlmt",
     "smlmt_words",
+    "smlmt_path",
 ];
 const PRIOR_KEYS: &[&str] = &["model", "pooling", "threshold", "head"];
 const EVALUATION_KEYS: &[&str] = &["shots", "draws", "queries", "steps", "rate"];
@@ -85,6 +90,7 @@ pub struct TextConfig {
 /// | `sampling` | `"uniform"` | how often a task is drawn | `"uniform"`, `"square-root"` |
 /// | `smlmt` | 0 | how often a training task is made from sentences without labels instead: which of some words was masked | at least 0, below 1 |
 /// | `smlmt_words` | 3 | the words of such a task | 2 to 20 |
+/// | `smlmt_path` | the sentences of the training tasks | where sentences without labels come from: a text file of one sentence a line, a `.jsonl` file, or a folder of such files | |
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextDataConfig {
     /// A folder, or [`SYNTHETIC`].
@@ -105,6 +111,8 @@ pub struct TextDataConfig {
     pub smlmt: f64,
     /// The words of such a task.
     pub smlmt_words: usize,
+    /// The sentences that words are masked in, where they are not those of the training tasks.
+    pub smlmt_path: Option<PathBuf>,
 }
 
 impl TextDataConfig {
@@ -136,6 +144,23 @@ pub struct TextPriorConfig {
     pub head: TextHead,
 }
 
+impl TextPriorConfig {
+    /// Whether the encoder is the small one with random weights.
+    pub fn is_synthetic(&self) -> bool {
+        self.model.as_os_str() == SYNTHETIC
+    }
+
+    /// The default of `training.rate`.
+    fn outer_rate(&self) -> f64 {
+        if self.is_synthetic() { HEAD_RATE } else { PRETRAINED_RATE }
+    }
+
+    /// The default of `evaluation.rate`. Without a threshold only the head adapts.
+    fn new_task_rate(&self) -> f64 {
+        if self.is_synthetic() || self.threshold.is_none() { HEAD_RATE } else { PRETRAINED_RATE }
+    }
+}
+
 /// Where the head of a task starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -157,7 +182,7 @@ pub enum TextHead {
 /// | `draws` | 10 | draws of these examples | 1 to 10000 |
 /// | `queries` | 500 | the most other examples that are scored | 1 to 1000000 |
 /// | `steps` | 200 | steps of Adam that adapt to a new task | 0 to 100000 |
-/// | `rate` | 0.001 | their learning rate | above 0 |
+/// | `rate` | 0.001; with `prior.threshold` on a pretrained encoder, whose layers adapt then, 0.00001 | their learning rate | above 0 |
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextEvaluationConfig {
     /// k.
@@ -182,12 +207,14 @@ impl TextConfig {
         let training_keys = TRAINING.keys();
         let training = Section::open(table, "training", &training_keys)?;
         let subset = if data.support == data.examples { SubsetSize::Whole } else { SubsetSize::Part };
+        let defaults = ClassificationTrainingConfig { rate: prior.outer_rate(), ..DEFAULTS };
+        let evaluation = Section::open(table, "evaluation", EVALUATION_KEYS)?;
         Ok(Self {
             seed: top.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(0),
             method: ClassificationMethodConfig::read(method, &MethodDefaults::TEXT, subset)?,
             way_back: method.choice("way_back", &["tape", "recompute"])?.unwrap_or_default(),
-            training: ClassificationTrainingConfig::read(training, TRAINING, DEFAULTS)?,
-            evaluation: read_evaluation(Section::open(table, "evaluation", EVALUATION_KEYS)?)?,
+            training: ClassificationTrainingConfig::read(training, TRAINING, defaults)?,
+            evaluation: read_evaluation(evaluation, &prior)?,
             data,
             prior,
         })
@@ -209,6 +236,7 @@ impl TextConfig {
             ("smlmt", Value::Float(data.smlmt)),
             ("smlmt_words", integer(data.smlmt_words)),
         ]);
+        of_data.extend(data.smlmt_path.as_ref().map(|raw| ("smlmt_path", path(raw))));
         let mut of_prior = vec![("model", path(&prior.model))];
         of_prior.extend(prior.pooling.map(|pooling| ("pooling", name_of(&pooling))));
         of_prior.extend(prior.threshold.map(|threshold| ("threshold", integer(threshold))));
@@ -254,7 +282,12 @@ fn read_data(section: Section<'_>) -> Result<TextDataConfig> {
         sampling: section.choice("sampling", &["uniform", "square-root"])?.unwrap_or_default(),
         smlmt: section.part("smlmt")?.unwrap_or(0.0),
         smlmt_words: section.count("smlmt_words", 2..=20)?.unwrap_or(3),
+        smlmt_path: section.text("smlmt_path")?.map(PathBuf::from),
     };
+    if data.smlmt_path.is_some() && data.smlmt == 0.0 {
+        let message = "has no effect, since no task is made of masked words; set `data.smlmt`, for example to 0.5, or remove it";
+        return Err(section.error("smlmt_path", message));
+    }
     if data.support > data.examples {
         let message = format!(
             "{} examples cannot be chosen from {}: `data.support` is at most `data.examples`",
@@ -279,13 +312,13 @@ fn read_prior(section: Section<'_>) -> Result<TextPriorConfig> {
     })
 }
 
-fn read_evaluation(section: Section<'_>) -> Result<TextEvaluationConfig> {
+fn read_evaluation(section: Section<'_>, prior: &TextPriorConfig) -> Result<TextEvaluationConfig> {
     Ok(TextEvaluationConfig {
         shots: section.counts("shots", 1..=10_000)?.unwrap_or_else(|| vec![4, 8, 16]),
         draws: section.count("draws", 1..=10_000)?.unwrap_or(10),
         queries: section.count("queries", 1..=1_000_000)?.unwrap_or(500),
         steps: section.count("steps", 0..=100_000)?.unwrap_or(200),
-        rate: section.number("rate", Domain::Positive)?.unwrap_or(1e-3),
+        rate: section.number("rate", Domain::Positive)?.unwrap_or_else(|| prior.new_task_rate()),
     })
 }
 
@@ -310,9 +343,29 @@ mod tests {
             );
             assert_eq!(TextConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
         }
-        let named = LEAST.replace("path", "tasks = [\"a\", \"b\"]\nheld_out = [\"b\"]\nsmlmt = 0.5\npath");
+        let named = LEAST.replace(
+            "path",
+            "tasks = [\"a\", \"b\"]\nheld_out = [\"b\"]\nsmlmt = 0.5\nsmlmt_path = \"raw.txt\"\npath",
+        );
         let config = TextConfig::parse("a.toml", &named, &[]).unwrap();
+        assert_eq!(config.data.smlmt_path, Some(PathBuf::from("raw.txt")));
         assert_eq!(TextConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+    }
+
+    #[test]
+    fn default_rates_follow_the_encoder_and_what_adapts() {
+        let rates = |text: &str| {
+            let config = TextConfig::parse("a.toml", text, &[]).unwrap();
+            assert_eq!(TextConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+            [config.training.rate, config.evaluation.rate]
+        };
+        let synthetic = LEAST.replace("model = \"m\"", "model = \"synthetic\"");
+        assert_eq!(rates(LEAST), [1e-5, 1e-3]);
+        assert_eq!(rates(&format!("{LEAST}threshold = 2\n")), [1e-5, 1e-5]);
+        assert_eq!(rates(&synthetic), [1e-3, 1e-3]);
+        assert_eq!(rates(&format!("{synthetic}threshold = 1\n")), [1e-3, 1e-3]);
+        let said = format!("{LEAST}threshold = 2\n[training]\nrate = 0.5\n[evaluation]\nrate = 0.25\n");
+        assert_eq!(rates(&said), [0.5, 0.25]);
     }
 
     #[test]
@@ -323,6 +376,7 @@ mod tests {
             ("[data]\nenvironment = \"text\"\npath = \"p\"".to_owned(), "prior.model"),
             (with("[data]", "support = 65"), "data.support"),
             (with("[data]", "smlmt = 1.0"), "data.smlmt"),
+            (with("[data]", "smlmt_path = \"raw.txt\""), "data.smlmt_path"),
             (with("[prior]", "pooling = \"max\""), "prior.pooling"),
             (with("[prior]", "layers = 2"), "prior.layers"),
             (format!("{LEAST}[method]\nadapts = \"network\""), "method.adapts"),

@@ -17,7 +17,7 @@ use crate::classification::run::{self, Trainable};
 use crate::classification::{Observer, Outcome, Stop, Validation, Watch};
 use crate::config::text::TextHead;
 use crate::config::{ClassificationTrainingConfig, TextConfig};
-use crate::environments::text::smlmt::{Smlmt, SmlmtOptions, sentences_of};
+use crate::environments::text::smlmt::{Smlmt, SmlmtOptions, read_sentences, sentences_of};
 use crate::environments::text::{
     EpisodeSource, LabelledTexts, Mixture, TaskPool, TextTask, Tokeniser, glue, read_folder, synthetic,
 };
@@ -44,6 +44,8 @@ pub struct TextMaterial {
     tokeniser_files: Arc<Vec<(String, Vec<u8>)>>,
     /// The tasks with their sentences.
     pub tasks: Arc<Vec<LabelledTexts>>,
+    /// The sentences that words are masked in, where they are not those of the tasks.
+    raw: Option<Arc<Vec<String>>>,
 }
 
 /// A configuration with its tasks and its encoder, ready to be trained.
@@ -63,7 +65,7 @@ impl TextMaterial {
     /// # Errors
     /// When a file is missing or does not hold what it should.
     pub fn open(config: &mut TextConfig) -> Result<Self> {
-        let synthetic_model = config.prior.model.as_os_str() == crate::config::text::SYNTHETIC;
+        let synthetic_model = config.prior.is_synthetic();
         let absolute = |path: &mut std::path::PathBuf| -> Result<()> {
             *path = std::path::absolute(&*path).map_err(|source| Error::io("find", &*path, source))?;
             Ok(())
@@ -89,7 +91,15 @@ impl TextMaterial {
             absolute(&mut config.data.path)?;
             read_tasks(&config.data.path, &config.data.tasks)?
         };
+        let raw = match &mut config.data.smlmt_path {
+            Some(path) => {
+                absolute(path)?;
+                Some(Arc::new(read_sentences(path)?))
+            }
+            None => None,
+        };
         Ok(Self {
+            raw,
             pretrained: Arc::new(pretrained),
             tokeniser_files: Arc::new(tokeniser_files),
             tasks: Arc::new(tasks),
@@ -102,12 +112,9 @@ impl TextMaterial {
     }
 }
 
-/// The tasks of a folder: GLUE's where its files are there (STS-B has scores that become classes), one a file otherwise.
+/// The tasks of a folder: GLUE's in their order where they are all there, one a file otherwise.
 fn read_tasks(folder: &Path, names: &[String]) -> Result<Vec<LabelledTexts>> {
-    let is_glue = ["CoLA", "STS-B"].iter().all(|name| {
-        [".jsonl", ".jsonl.gz"].iter().any(|ending| folder.join(format!("{name}{ending}")).exists())
-    });
-    if is_glue {
+    if glue::is_here(folder, names) {
         return glue::read(folder, names);
     }
     let mut tasks = read_folder(folder)?;
@@ -162,7 +169,7 @@ impl TextExperiment {
         };
         let prior = TextPrior::new(*shape, threshold, heads)?;
         let sampling = config.data.sampling;
-        let mean_length = mean_length(&observed);
+        let mut tokens = memory::longest_mean(&observed);
         let pool = TaskPool::new("the training tasks", observed.clone(), sampling)?;
         let source: Box<dyn EpisodeSource> = match config.data.smlmt {
             0.0 => Box::new(pool),
@@ -171,14 +178,18 @@ impl TextExperiment {
                 let options = SmlmtOptions { classes: config.data.smlmt_words, least, most };
                 let texts: Vec<LabelledTexts> =
                     material.tasks.iter().filter(|task| !held_out.contains(&task.name)).cloned().collect();
-                let masked = Smlmt::new(sentences_of(&texts), tokeniser, options)?;
+                let own = || sentences_of(&texts);
+                let sentences = material.raw.as_ref().map_or_else(own, |raw| raw.to_vec());
+                let masked = Smlmt::new(sentences, tokeniser, options)?;
+                tokens = tokens.max(masked.mean_length()?);
                 Box::new(Mixture::new(vec![(1.0 - part, Box::new(pool)), (part, Box::new(masked))])?)
             }
         };
-        memory::check(&config, &prior, mean_length)?;
+        memory::check(&config, &prior, tokens)?;
         let experiment = Self { config, material, prior, observed, held_out: unseen, source };
-        experiment.new_tasks(&experiment.config.evaluation.shots, experiment.config.evaluation.draws)?;
-        experiment.trainer()?;
+        let evaluation = &experiment.config.evaluation;
+        let drawn = experiment.new_tasks(&evaluation.shots, evaluation.draws).map(drop);
+        super::remarks::together(drawn, experiment.trainer().map(drop))?;
         Ok(experiment)
     }
 
@@ -212,7 +223,8 @@ impl TextExperiment {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
+        let tasks = self.observed.iter().chain(&self.held_out);
+        let mut remarks = super::remarks::of(&self.config, &self.material.pretrained, &self.prior, tasks);
         for task in self.observed.iter().chain(&self.held_out).filter(|task| task.truncated > 0) {
             remarks.push(format!(
                 "task {}: {} of {} examples are longer than {} tokens and were cut (`data.length`)",
@@ -308,6 +320,9 @@ impl Trainable for TextExperiment {
                 }
             }
         }
+        for sentence in self.material.raw.iter().flat_map(|raw| raw.iter()) {
+            checksum = crc32c::crc32c_append(checksum, sentence.as_bytes());
+        }
         for value in self.material.pretrained.parameters.values() {
             checksum = crc32c::crc32c_append(checksum, &value.to_le_bytes());
         }
@@ -376,12 +391,4 @@ fn choose_held_out(config: &TextConfig, tasks: &[LabelledTexts]) -> Result<Vec<S
     order.sort_unstable();
     Key::new(0).named("held-out tasks").generator().shuffle(&mut order);
     Ok(order[..count].iter().map(|name| (*name).to_owned()).collect())
-}
-
-/// The mean number of tokens of an example.
-fn mean_length(tasks: &[TextTask]) -> f64 {
-    let (tokens, examples) = tasks.iter().fold((0, 0), |(tokens, examples), task| {
-        (tokens + task.train.token_count(), examples + task.train.len())
-    });
-    tokens as f64 / examples.max(1) as f64
 }

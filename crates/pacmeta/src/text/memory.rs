@@ -1,14 +1,15 @@
 //! What a run needs, before it starts: an estimate of its peak against the memory that is free.
 //!
 //! The estimate counts numbers that are known to be held: parameters with gradient and moments, what the passes keep of each token and
-//! layer, and what MAML and BMAML keep of each inner step. It is within a tenth of what the engine counts (the measurements are in the tests below and in
+//! layer, what MAML and BMAML keep of each inner step, and what the scoring of held-out tasks takes besides. What it says of an iteration is within a tenth of what the engine counts (the measurements are in the tests below and in
 //! `docs/results.md`). That adds up the most of each phase, so for MAML and BMAML it is up to a fifth above what is ever resident: a run that is let through
 //! fits.
 
 use std::path::Path;
 
-use super::prior::TextPrior;
+use super::prior::{TextHeads, TextPrior};
 use crate::config::{ClassificationMethodKind, TextConfig};
+use crate::environments::text::TextTask;
 use crate::error::{Error, Result};
 use crate::methods::networks::WayBack;
 
@@ -25,6 +26,10 @@ const TAPE_COPIES: f64 = 10.0;
 const STEP_COPIES: f64 = 7.0;
 /// Rooms that adapting layers have besides that of a pass through the whole encoder, in its size.
 const ADAPTING_ROOMS: f64 = 1.65;
+/// Bytes of an adapting parameter while a new task is adapted to: position, rounded position, slope in both precisions and Adam's moments.
+const TUNING_BYTES: f64 = 40.0;
+/// Sequences that go through the encoder at a time when tasks are scored.
+const SCORED_AT_ONCE: f64 = 64.0;
 /// Part of the free memory that a run may take.
 const ALLOWED: f64 = 0.9;
 
@@ -37,11 +42,17 @@ pub struct Estimate {
     pub passes: f64,
     /// Inner steps that are kept.
     pub inner: f64,
+    /// Held-out tasks that are scored while all of this is held.
+    pub scoring: f64,
 }
 
 impl Estimate {
-    /// Of a configuration, for examples of this many tokens.
+    /// Of a configuration, for examples of this many tokens: those of the task with the longest ones, since one task fills a batch.
     pub fn of(config: &TextConfig, prior: &TextPrior, tokens: f64) -> Self {
+        Self::of_threads(config, prior, tokens, rayon::current_num_threads())
+    }
+
+    fn of_threads(config: &TextConfig, prior: &TextPrior, tokens: f64, threads: usize) -> Self {
         let encoder = &prior.encoder;
         let (hidden, wide) = (encoder.hidden as f64, encoder.intermediate as f64);
         let size = prior.layout().map_or(0, |layout| layout.len()) as f64;
@@ -64,12 +75,76 @@ impl Estimate {
             (true, WayBack::Tape) => TAPE_COPIES * adapting + steps * recorded,
             (true, WayBack::Recompute) => TAPE_COPIES * adapting + recorded + steps * 2.0 * adapting,
         };
-        Self { parameters: 40.0 * size, passes, inner }
+        let scoring = scoring(config, prior, tokens, threads);
+        Self { parameters: 40.0 * size, passes, inner, scoring }
+    }
+
+    /// What an iteration needs.
+    pub fn iteration(&self) -> f64 {
+        self.parameters + self.passes + self.inner
     }
 
     /// The sum.
     pub fn total(&self) -> f64 {
-        self.parameters + self.passes + self.inner
+        self.iteration() + self.scoring
+    }
+}
+
+/// What the scoring of a held-out task takes: parameters in single precision, what the shared layers make of all queries and supports, and for
+/// every thread what adapts with its optimiser and a pass.
+fn scoring(config: &TextConfig, prior: &TextPrior, tokens: f64, threads: usize) -> f64 {
+    let (encoder, evaluation) = (&prior.encoder, &config.evaluation);
+    let (hidden, wide) = (encoder.hidden as f64, encoder.intermediate as f64);
+    let classes = match &prior.heads {
+        TextHeads::Learned { tasks } => tasks.iter().map(|(_, classes)| *classes).max().unwrap_or(2),
+        TextHeads::Zero | TextHeads::Generated => 2,
+    } as f64;
+    let draws = evaluation.draws as f64;
+    let shots = evaluation.shots.iter().map(|&shots| shots as f64);
+    let sentences = evaluation.queries as f64 + classes * draws * shots.clone().sum::<f64>();
+    let threads = (threads as f64).min(draws * evaluation.shots.len() as f64);
+    let size = prior.layout().map_or(0, |layout| layout.len()) as f64;
+    let of_layer = 4.0 * tokens * (7.0 * hidden + wide);
+    let shared_pass = 2.0 * SCORED_AT_ONCE * of_layer;
+    let common = 4.0 * size + shared_pass;
+    if prior.only_head_adapts() {
+        return common + 4.0 * sentences * hidden + threads * TUNING_BYTES * classes * (hidden + 1.0);
+    }
+    let above = (encoder.layers - prior.threshold) as f64;
+    let adapting = size - prior.shared() as f64;
+    let at_once = (classes * shots.fold(0.0, f64::max)).max(SCORED_AT_ONCE);
+    let of_thread = TUNING_BYTES * adapting + at_once * of_layer * above;
+    common + 4.0 * sentences * tokens * hidden + threads * of_thread
+}
+
+/// The mean number of tokens of an example in the task with the longest ones: one task fills a batch.
+pub(super) fn longest_mean(tasks: &[TextTask]) -> f64 {
+    let mean = |task: &TextTask| task.train.token_count() as f64 / task.train.len().max(1) as f64;
+    tasks.iter().map(mean).fold(0.0, f64::max)
+}
+
+/// The bytes that a run may take, where the system says what is free.
+pub fn allowed_memory() -> Option<f64> {
+    free_memory().map(|free| ALLOWED * free)
+}
+
+/// Refuses a measurement of one iteration that would not fit.
+///
+/// # Errors
+/// When the estimate is above the free memory.
+pub(crate) fn check_iteration(config: &TextConfig, prior: &TextPrior, tokens: f64) -> Result<()> {
+    let needed = Estimate::of(config, prior, tokens).iteration();
+    match allowed_memory() {
+        Some(allowed) if needed > allowed => {
+            let message = format!(
+                "the iteration would need about {:.1} GB, and {:.1} GB may be taken, nine tenths of what is free; lower --examples, \
+                 --support, --length or --steps, or raise --threshold",
+                needed / 1e9,
+                allowed / 1e9
+            );
+            Err(Error::input("memory", message))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -79,22 +154,33 @@ impl Estimate {
 /// When the estimate is above the free memory.
 pub(super) fn check(config: &TextConfig, prior: &TextPrior, tokens: f64) -> Result<()> {
     match free_memory() {
-        Some(free) => check_against(config, prior, tokens, free),
+        Some(free) => check_against(config, prior, tokens, rayon::current_num_threads(), free),
         None => Ok(()),
     }
 }
 
-fn check_against(config: &TextConfig, prior: &TextPrior, tokens: f64, free: f64) -> Result<()> {
-    let fits = |config: &TextConfig| Estimate::of(config, prior, tokens).total() < ALLOWED * free;
+fn check_against(
+    config: &TextConfig,
+    prior: &TextPrior,
+    tokens: f64,
+    threads: usize,
+    free: f64,
+) -> Result<()> {
+    let fits_with = |config: &TextConfig, threads: usize| {
+        Estimate::of_threads(config, prior, tokens, threads).total() < ALLOWED * free
+    };
+    let fits = |config: &TextConfig| fits_with(config, threads);
     if fits(config) {
         return Ok(());
     }
     let gigabytes = |bytes: f64| bytes / 1e9;
-    let estimate = Estimate::of(config, prior, tokens);
+    let estimate = Estimate::of_threads(config, prior, tokens, threads);
     let mut advice = "use a machine with more memory, or a smaller model".to_owned();
     let recompute = TextConfig { way_back: WayBack::Recompute, ..config.clone() };
     if config.way_back == WayBack::Tape && fits(&recompute) {
         advice = "method.way_back = \"recompute\" would fit".to_owned();
+    } else if fits_with(config, 1) {
+        advice = "`--threads 1` would fit".to_owned();
     } else {
         let mut smaller = config.clone();
         while smaller.data.examples > 2 {
@@ -111,11 +197,12 @@ fn check_against(config: &TextConfig, prior: &TextPrior, tokens: f64, free: f64)
         }
     }
     let message = format!(
-        "the run would need about {:.1} GB (parameters {:.1}, passes {:.1}, inner steps {:.1}) and {:.1} GB are free, of which nine tenths may be taken; {advice}",
+        "the run would need about {:.1} GB (parameters {:.1}, passes {:.1}, inner steps {:.1}, scoring {:.1}) and {:.1} GB are free, of which nine tenths may be taken; {advice}",
         gigabytes(estimate.total()),
         gigabytes(estimate.parameters),
         gigabytes(estimate.passes),
         gigabytes(estimate.inner),
+        gigabytes(estimate.scoring),
         gigabytes(free)
     );
     Err(Error::input("memory", message))
@@ -157,7 +244,7 @@ mod tests {
     use pacmeta_tensor::encoder::EncoderShape;
 
     use super::*;
-    use crate::text::TextHeads;
+    use crate::environments::text::{Encoded, TokenSet};
 
     fn bert(method: &str, threshold: usize, steps: usize, more: &str) -> (TextConfig, TextPrior) {
         let text = format!(
@@ -192,7 +279,7 @@ mod tests {
     fn estimates_are_near_measurements() {
         for (method, threshold, steps, more, measured) in MEASURED {
             let (config, prior) = bert(method, threshold, steps, more);
-            let estimate = Estimate::of(&config, &prior, 64.0).total() / 1e9;
+            let estimate = Estimate::of(&config, &prior, 64.0).iteration() / 1e9;
             let part = estimate / measured;
             assert!(
                 (0.9..1.1).contains(&part),
@@ -224,18 +311,60 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_what_would() {
-        let check = |(config, prior): (TextConfig, TextPrior), free: f64| {
-            check_against(&config, &prior, 64.0, free).map_err(|error| error.to_string())
+        let check = |(config, prior): (TextConfig, TextPrior), threads: usize, free: f64| {
+            check_against(&config, &prior, 64.0, threads, free).map_err(|error| error.to_string())
         };
-        assert_eq!(check(bert("pacmaml", 6, 50, ""), 20e9), Ok(()));
-        let message = check(bert("maml", 6, 50, ""), 20e9 + 10e9).unwrap_err();
-        for part in ["would need about 94.", "30.0 GB are free", "method.way_back = \"recompute\" would fit"]
-        {
+        assert_eq!(check(bert("pacmaml", 6, 50, ""), 2, 20e9), Ok(()));
+        let message = check(bert("maml", 6, 50, ""), 2, 40e9).unwrap_err();
+        for part in [
+            "would need about 100.2 GB",
+            "scoring 6.0",
+            "40.0 GB are free",
+            "method.way_back = \"recompute\" would fit",
+        ] {
             assert!(message.contains(part), "{message}");
         }
-        let message = check(bert("pacmaml", 6, 50, ""), 6.8e9).unwrap_err();
+        let message = check(bert("pacmaml", 6, 50, ""), 2, 11.5e9).unwrap_err();
+        assert!(message.contains("`--threads 1` would fit"), "{message}");
+        let message = check(bert("pacmaml", 6, 50, ""), 1, 10.7e9).unwrap_err();
         assert!(message.contains("data.examples = 8 with data.support = 8 would fit"), "{message}");
-        let message = check(bert("pacmaml", 6, 50, ""), 1e9).unwrap_err();
+        let message = check(bert("pacmaml", 6, 50, ""), 1, 1e9).unwrap_err();
         assert!(message.contains("a smaller model"), "{message}");
+    }
+
+    #[test]
+    fn scoring_grows_with_threads_and_queries_where_layers_adapt() {
+        let of = |threshold: usize, threads: usize, queries: usize| {
+            let (mut config, prior) = bert("pacmaml", threshold, 1, "");
+            config.evaluation.queries = queries;
+            Estimate::of_threads(&config, &prior, 64.0, threads).scoring
+        };
+        // 43.1 million parameters adapt at v = 6, each with 40 bytes
+        let thread = of(6, 3, 500) - of(6, 2, 500);
+        assert!((1.72e9..3e9).contains(&thread), "{thread}");
+        assert_eq!(of(6, 30, 500), of(6, 99, 500), "there are 30 supports to adapt to");
+        assert_eq!(
+            of(6, 1, 1500) - of(6, 1, 500),
+            1000.0 * 64.0 * 768.0 * 4.0,
+            "states of a thousand queries"
+        );
+        // without layers that adapt there is little but the parameters, 4 bytes each
+        assert!((of(12, 8, 500) - 4.0 * 109e6) < 0.4e9, "{}", of(12, 8, 500));
+    }
+
+    #[test]
+    fn the_task_with_the_longest_examples_counts() {
+        let task = |name: &str, lengths: &[usize]| {
+            let mut train = TokenSet::new();
+            for &length in lengths {
+                let encoded = Encoded { ids: vec![0; length], segments: vec![0; length], truncated: false };
+                train.push(&encoded, 0);
+            }
+            TextTask { name: name.to_owned(), classes: Vec::new(), train, dev: TokenSet::new(), truncated: 0 }
+        };
+        // all examples together have a mean of 17.1 tokens
+        let tasks = [task("short", &[8; 9]), task("long", &[40, 76])];
+        assert_eq!(longest_mean(&tasks), 58.0);
+        assert_eq!(longest_mean(&[]), 0.0);
     }
 }

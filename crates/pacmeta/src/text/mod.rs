@@ -11,6 +11,7 @@
 //! | [`model`] | the checkpoint, with its tokeniser |
 //! | [`experiment`], [`files`] | a run in a folder |
 //! | [`memory`] | what a task needs, before it runs |
+//! | `remarks` | what the user should know before a run |
 //! | [`report`] | the page of a run |
 //!
 //! The threshold v cuts the encoder: embeddings and layers below are shared, computed once for a task and trained by the outer loop;
@@ -26,6 +27,7 @@ pub mod memory;
 pub mod model;
 mod pass;
 pub mod prior;
+mod remarks;
 pub mod report;
 pub mod trainer;
 

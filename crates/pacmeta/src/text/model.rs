@@ -19,6 +19,8 @@ use crate::training::checkpoint::Checkpoint;
 
 /// The `kind` of the prior in the metadata.
 const KIND: &str = "encoder";
+/// A larger part of unknown word pieces says that an encoder is one of another language.
+pub const MANY_UNKNOWN: f64 = 0.2;
 /// The folder of the tokeniser in that of a run.
 pub(super) const TOKENISER: &str = "tokeniser";
 
@@ -51,6 +53,8 @@ pub struct Classified {
     pub probabilities: Vec<Vec<f32>>,
     /// Sentences of the support and of the queries that were cut.
     pub truncated: [usize; 2],
+    /// The parts of the word pieces of the support and of the queries that the encoder does not know.
+    pub unknown: [f64; 2],
     /// The loss on the support before and after adapting.
     pub losses: [f64; 2],
 }
@@ -82,6 +86,11 @@ impl TextModel {
     /// Its numbers.
     pub fn parameters(&self) -> &Parameters<f64> {
         &self.parameters
+    }
+
+    /// The most tokens of an example; longer ones are cut.
+    pub fn length(&self) -> usize {
+        self.tokeniser.limit()
     }
 
     /// How it adapts to a new task.
@@ -123,6 +132,7 @@ impl TextModel {
         Ok(Classified {
             probabilities: probabilities.chunks_exact(support.classes).map(<[f32]>::to_vec).collect(),
             truncated: [cut, query_cut],
+            unknown: [&tokens, &query_tokens].map(|set| self.tokeniser.unknown_part(&set.ids)),
             losses: adapted.losses,
         })
     }

@@ -17,6 +17,9 @@ use super::{EpisodeSampler, EpisodeSource, LabelledTexts, TextEpisode, TokenSet,
 use crate::environments::table::counted;
 use crate::error::{Error, Result};
 
+/// Sentences from which the mean length is taken.
+const SAMPLED: usize = 500;
+
 /// How often words are drawn anew when those drawn share too many sentences.
 const ATTEMPTS: u64 = 20;
 
@@ -107,6 +110,20 @@ impl Smlmt {
     /// The number of different sentences.
     pub fn sentences(&self) -> usize {
         self.sentences.len()
+    }
+
+    /// The mean number of tokens of a sentence, frame included, from a sample of them.
+    ///
+    /// # Errors
+    /// When the tokeniser cannot make tokens of a text.
+    pub fn mean_length(&self) -> Result<f64> {
+        let every = self.sentences.len().div_ceil(SAMPLED).max(1);
+        let (mut tokens, mut count) = (0, 0);
+        for sentence in self.sentences.iter().step_by(every) {
+            tokens += self.tokeniser.encode(sentence, None)?.ids.len();
+            count += 1;
+        }
+        Ok(tokens as f64 / count.max(1) as f64)
     }
 
     /// The words in the band, sorted.
@@ -207,11 +224,41 @@ pub fn sentences_of(tasks: &[LabelledTexts]) -> Vec<String> {
         .collect()
 }
 
-/// The sentences of a plain text file, one a line, packed by gzip or not; of a `.jsonl` file, its sentence fields.
+/// The sentences of a plain text file, one a line, packed by gzip or not; of a `.jsonl` file, its sentence fields; of a folder,
+/// those of all its `.txt`, `.txt.gz`, `.jsonl` and `.jsonl.gz` files in the order of their names.
 ///
 /// # Errors
-/// When the file cannot be read or holds no sentence.
+/// When a file cannot be read or holds no sentence, or a folder holds no such file.
 pub fn read_sentences(path: &Path) -> Result<Vec<String>> {
+    if !path.is_dir() {
+        return sentences_of_file(path);
+    }
+    let list_error = |source| Error::io("list", path, source);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(list_error)? {
+        let file = entry.map_err(list_error)?.path();
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let matters = ENDINGS.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.');
+        if matters && file.is_file() {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        let message = format!("there is no file in this folder that ends in {}", ENDINGS.join(", "));
+        return Err(Error::input(path.display(), message));
+    }
+    files.sort();
+    let mut sentences = Vec::new();
+    for file in &files {
+        sentences.extend(sentences_of_file(file)?);
+    }
+    Ok(sentences)
+}
+
+/// The files of a folder that hold sentences.
+const ENDINGS: [&str; 4] = [".txt", ".txt.gz", ".jsonl", ".jsonl.gz"];
+
+fn sentences_of_file(path: &Path) -> Result<Vec<String>> {
     let name = path.to_string_lossy();
     if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") {
         let queries = super::read_queries(path)?;

@@ -42,6 +42,7 @@ pub struct Tokeniser {
     first: u32,
     separator: u32,
     mask: Option<(u32, String)>,
+    unknown: Option<u32>,
 }
 
 impl Tokeniser {
@@ -120,8 +121,17 @@ impl Tokeniser {
         let most = TruncationParams { max_length: limit, ..TruncationParams::default() };
         inner.with_truncation(Some(most)).map_err(unusable)?;
         let vocabulary = inner.get_vocab(true).values().max().map_or(0, |&largest| largest as usize + 1);
-        let mut tokeniser =
-            Self { mask: None, origin: origin.to_owned(), inner, limit, vocabulary, first, separator };
+        let unknown = inner.token_to_id(&config.special("unk_token"));
+        let mut tokeniser = Self {
+            mask: None,
+            unknown,
+            origin: origin.to_owned(),
+            inner,
+            limit,
+            vocabulary,
+            first,
+            separator,
+        };
         // A mask is usable only if its name inside a text is taken as one token.
         let name = config.special("mask_token");
         if let Some(id) = tokeniser.inner.token_to_id(&name)
@@ -150,6 +160,17 @@ impl Tokeniser {
     /// How a hidden word is written in a text, if there is such a token.
     pub fn mask_word(&self) -> Option<&str> {
         self.mask.as_ref().map(|(_, word)| word.as_str())
+    }
+
+    /// The part of the word pieces among these tokens, frame aside, that stands for unknown words (`[UNK]`).
+    pub fn unknown_part(&self, ids: &[u32]) -> f64 {
+        let pieces = ids.iter().filter(|&&id| id != self.first && id != self.separator);
+        let (mut unknown, mut count) = (0, 0);
+        for &id in pieces {
+            unknown += usize::from(Some(id) == self.unknown);
+            count += 1;
+        }
+        unknown as f64 / count.max(1) as f64
     }
 
     /// Where the tokeniser is from, for messages.

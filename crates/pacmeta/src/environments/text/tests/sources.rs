@@ -116,6 +116,8 @@ fn masks_that_would_be_cut_are_not_used() {
         );
     }
     assert_eq!(sizes, BTreeSet::from([20]), "the late ones are left out");
+    // 10 long sentences of 8 tokens, and 2 times 3, 4, 5, 6, 7, 8 and, cut, four times 8: 210 tokens of 30 sentences
+    assert_eq!(source.mean_length().unwrap(), 7.0);
 }
 
 #[test]
@@ -130,6 +132,14 @@ fn raw_sentences_are_read_from_files() {
     assert!(
         read_sentences(&path("empty.txt")).unwrap_err().to_string().contains("expected one sentence a line")
     );
+    std::fs::remove_file(path("empty.txt")).unwrap();
+    std::fs::write(path("notes.md"), "No sentence.\n").unwrap();
+    assert_eq!(read_sentences(folder.path()).unwrap(), ["a", "b", "One line.", "Another."], "by name");
+    std::fs::create_dir(path("none")).unwrap();
+    let message = read_sentences(&path("none")).unwrap_err().to_string();
+    assert!(message.contains("no file in this folder that ends in .txt"), "{message}");
+    let absent = read_sentences(&path("absent.txt")).unwrap_err();
+    assert!(absent.is_input() && absent.to_string().contains("there is no such file"), "{absent}");
 }
 
 #[test]

@@ -21,6 +21,14 @@ fn sentences_are_framed() {
 }
 
 #[test]
+fn unknown_words_are_counted_without_the_frame() {
+    let tokeniser = small_tokeniser(16);
+    let part = |text: &str| tokeniser.unknown_part(&tokeniser.encode(text, Some("good")).unwrap().ids);
+    assert_eq!([part("good bad rain"), part("xylophone bad zebra"), part("qqq www zzz")], [0.0, 0.5, 0.75]);
+    assert_eq!(tokeniser.unknown_part(&[]), 0.0);
+}
+
+#[test]
 fn long_sentences_lose_their_end() {
     let tokeniser = small_tokeniser(8);
     let single = tokeniser.encode("a b c d e f a b", None).unwrap();
