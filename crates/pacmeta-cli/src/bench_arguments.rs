@@ -131,6 +131,8 @@ pub(crate) struct BenchText {
 /// The sizes of an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShapeName {
+    /// 24 layers of 1024
+    BertLarge,
     /// 12 layers of 768
     BertBase,
     /// 6 layers of 384
@@ -142,6 +144,7 @@ pub(crate) enum ShapeName {
 impl From<ShapeName> for ModelShape {
     fn from(name: ShapeName) -> Self {
         match name {
+            ShapeName::BertLarge => Self::BertLarge,
             ShapeName::BertBase => Self::BertBase,
             ShapeName::MiniLm => Self::MiniLm,
             ShapeName::Tiny => Self::Tiny,

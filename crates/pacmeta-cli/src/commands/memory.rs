@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use pacmeta::benchmark::{ModelShape, TextStep, TextStepSettings};
+use pacmeta::benchmark::{ModelShape, TextStep, TextStepSettings, foreseen_bytes};
 use pacmeta::methods::networks::WayBack;
 use pacmeta::report::study_page;
 use pacmeta::studies::StoredPlan;
-use pacmeta::studies::memory::{Contender, Measurements, PAPER_STEPS, Plan, STUDY, memory_report, table_csv};
+use pacmeta::studies::memory::{
+    Bytes, Contender, Extent, Measurements, PAPER_STEPS, Plan, STUDY, memory_report, table_csv,
+};
+use pacmeta::text::memory::allowed_memory;
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::json;
@@ -19,10 +22,11 @@ use crate::output::{bold, print, print_json, remark};
 use crate::table::Table;
 
 pub(super) fn run(arguments: &Reproduce) -> Result<()> {
-    let mut plan = Plan::new(arguments.model_shape.map_or(ModelShape::BertBase, Into::into));
-    if arguments.preset == PresetName::Quick {
-        plan.steps = vec![1, 2];
-    }
+    let extent = match arguments.preset {
+        PresetName::Quick => Extent::Short,
+        PresetName::Cpu | PresetName::Paper => Extent::Whole,
+    };
+    let plan = Plan::new(arguments.model_shape.map_or(ModelShape::BertBase, Into::into), extent);
     let out: PathBuf = match &arguments.out {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{STUDY}-{}", plan.shape.name())),
@@ -33,7 +37,17 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
         for &threshold in &plan.thresholds {
             for &steps in &plan.steps {
                 let settings = plan.settings(contender, threshold, steps);
-                if found.find(settings).is_some() || !found.allows(&plan, contender, threshold, steps) {
+                if found.find(settings).is_some() || !found.allows(&plan, contender, threshold, steps)? {
+                    continue;
+                }
+                // Others may have taken memory since the plan was made; the measurement itself would refuse.
+                if allowed_memory()
+                    .is_some_and(|allowed| foreseen_bytes(&settings).is_ok_and(|need| need > allowed))
+                {
+                    remark(&format!(
+                        "{}, v = {threshold}, {steps} inner steps would not fit into the memory that is free now, and are left out",
+                        contender.title()
+                    ));
                     continue;
                 }
                 if interrupt::requested() {
@@ -93,14 +107,13 @@ pub(super) fn show(folder: &Path, as_json: bool) -> Result<()> {
             "report": page.display().to_string(),
         }));
     }
-    let head = std::iter::once(format!("GB with {PAPER_STEPS} inner steps (extrapolated)"))
+    let head = std::iter::once(format!("GB with {PAPER_STEPS} inner steps (~: extrapolated)"))
         .chain(plan.thresholds.iter().map(|v| format!("v = {v}")));
     let mut table = Table::new(head);
     for contender in Contender::ALL {
         let cells = plan.thresholds.iter().map(|&threshold| {
-            found
-                .line(&plan, contender, threshold)
-                .map_or("-".to_owned(), |line| format!("{:.2}", line.at(PAPER_STEPS) / 1e9))
+            let bytes = found.bytes_at(&plan, contender, threshold, PAPER_STEPS);
+            bytes.map_or("-".to_owned(), Bytes::in_gigabytes)
         });
         table.row(std::iter::once(contender.title()).chain(cells));
     }

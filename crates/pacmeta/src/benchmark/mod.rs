@@ -15,7 +15,7 @@ pub use encoder::{EncoderSizes, EncoderTiming, time_encoder};
 pub use pacmeta_tensor::simd::instructions;
 pub use passes::PassTiming;
 #[cfg(feature = "text")]
-pub use text_step::{ModelShape, TextStep, TextStepSettings, measure_text_step};
+pub use text_step::{ModelShape, TextStep, TextStepSettings, foreseen_bytes, measure_text_step};
 
 use std::time::{Duration, Instant};
 

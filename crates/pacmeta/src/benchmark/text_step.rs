@@ -11,12 +11,15 @@ use crate::config::{ClassificationMethodKind, TextConfig};
 use crate::environments::text::{Encoded, EpisodeSampler, EpisodeSource, TextEpisode, TokenSet, synthetic};
 use crate::error::{Error, Result};
 use crate::methods::networks::WayBack;
+use crate::text::memory::{self, Estimate};
 use crate::text::{TextHeads, TextPrior, TextTrainer};
 
 /// Sizes of well-known encoders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelShape {
+    /// 24 layers of 1024, 335 million parameters.
+    BertLarge,
     /// 12 layers of 768, 110 million parameters.
     BertBase,
     /// 6 layers of 384, 22 million parameters.
@@ -27,11 +30,12 @@ pub enum ModelShape {
 
 impl ModelShape {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::BertBase, Self::MiniLm, Self::Tiny];
+    pub const ALL: [Self; 4] = [Self::BertLarge, Self::BertBase, Self::MiniLm, Self::Tiny];
 
     /// The name in commands.
     pub fn name(self) -> &'static str {
         match self {
+            Self::BertLarge => "bert-large",
             Self::BertBase => "bert-base",
             Self::MiniLm => "mini-lm",
             Self::Tiny => "tiny",
@@ -41,6 +45,7 @@ impl ModelShape {
     /// The sizes.
     pub fn encoder(self) -> EncoderShape {
         let [layers, hidden, heads, vocabulary] = match self {
+            Self::BertLarge => [24, 1024, 16, 30_522],
             Self::BertBase => [12, 768, 12, 30_522],
             Self::MiniLm => [6, 384, 12, 30_522],
             Self::Tiny => [4, 32, 4, 100],
@@ -133,12 +138,9 @@ impl EpisodeSource for RandomTexts {
     }
 }
 
-/// Makes one meta-iteration. Memory is that of this process from its start, so that each measurement wants a process of its own.
-///
-/// # Errors
-/// When sizes do not fit, or the iteration fails.
-pub fn measure_text_step(settings: TextStepSettings) -> Result<TextStep> {
-    let TextStepSettings { shape, method, way_back, threshold, steps, examples, support, length } = settings;
+/// The configuration and the prior of a measurement.
+fn prepared(settings: &TextStepSettings) -> Result<(TextConfig, TextPrior)> {
+    let &TextStepSettings { shape, method, way_back, threshold, steps, examples, support, length } = settings;
     let encoder = shape.encoder();
     if length == 0 || length > encoder.positions {
         let message = format!("it is {length}, expected 1 to {}", encoder.positions);
@@ -155,9 +157,28 @@ pub fn measure_text_step(settings: TextStepSettings) -> Result<TextStep> {
     );
     let config = TextConfig::parse("the measurement", &text, &[])?;
     let heads = TextHeads::Learned { tasks: vec![("random".to_owned(), 2)] };
-    let prior = TextPrior::new(encoder, threshold, heads)?;
+    Ok((config, TextPrior::new(encoder, threshold, heads)?))
+}
+
+/// The bytes that an iteration is expected to need.
+///
+/// # Errors
+/// When sizes do not fit.
+pub fn foreseen_bytes(settings: &TextStepSettings) -> Result<f64> {
+    let (config, prior) = prepared(settings)?;
+    Ok(Estimate::of(&config, &prior, settings.length as f64).iteration())
+}
+
+/// Makes one meta-iteration. Memory is that of this process from its start, so that each measurement wants a process of its own.
+///
+/// # Errors
+/// When sizes do not fit, the iteration would not fit into the free memory, or it fails.
+pub fn measure_text_step(settings: TextStepSettings) -> Result<TextStep> {
+    let (config, prior) = prepared(&settings)?;
+    memory::check_iteration(&config, &prior, settings.length as f64)?;
+    let encoder = prior.encoder;
     let start = prior.start(&synthetic::random_parameters(&encoder, Key::new(0))?, Key::new(0))?;
-    let source = RandomTexts { vocabulary: encoder.vocabulary, length };
+    let source = RandomTexts { vocabulary: encoder.vocabulary, length: settings.length };
     let mut trainer = TextTrainer::new(&config, &source, &prior, start)?;
     let begin = Instant::now();
     trainer.step()?;
@@ -174,4 +195,42 @@ pub fn measure_text_step(settings: TextStepSettings) -> Result<TextStep> {
         total_bytes: bytes.total(),
         resident_bytes: super::peak_bytes(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_have_as_many_parameters_as_published() {
+        let count = |shape: ModelShape, pooling: Pooling| {
+            EncoderShape { pooling, ..shape.encoder() }.layout().unwrap().len()
+        };
+        // Embeddings (30522 + 512 + 2 + 2) 1024; a layer 4 (1024^2 + 1024) + 2 1024 4096 + 4096 + 1024 + 4 1024, 24 times; a pooler
+        // 1024^2 + 1024. With it, what `transformers` counts in bert-large-uncased.
+        let (embeddings, layer) = (31_038 * 1024, 12_596_224);
+        assert_eq!(count(ModelShape::BertLarge, Pooling::First), embeddings + 24 * layer);
+        assert_eq!(count(ModelShape::BertLarge, Pooling::Pooler), 335_141_888);
+        assert_eq!(count(ModelShape::BertBase, Pooling::Pooler), 109_482_240);
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused_before_it_is_tried() {
+        let settings = TextStepSettings {
+            shape: ModelShape::BertBase,
+            method: ClassificationMethodKind::Maml,
+            way_back: WayBack::Tape,
+            threshold: 0,
+            steps: 50,
+            examples: 100_000,
+            support: 64,
+            length: 512,
+        };
+        // passes alone: 4 100000 512 (7 768 + 3072) numbers a layer, of 13 + 1.65 12 layers: 57 terabytes
+        assert!(foreseen_bytes(&settings).unwrap() > 1e13);
+        if memory::free_memory().is_some() {
+            let error = measure_text_step(settings).unwrap_err();
+            assert!(error.is_input() && error.to_string().contains("--examples"), "{error}");
+        }
+    }
 }

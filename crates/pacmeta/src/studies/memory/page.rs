@@ -1,6 +1,6 @@
 //! The page of the memory table.
 
-use super::{Contender, Measurements, PAPER_STEPS, PAPER_THRESHOLDS, Plan};
+use super::{Bytes, Contender, Measurements, PAPER_STEPS, PAPER_THRESHOLDS, Plan};
 use crate::report::{
     Axis, Cell, Column, LineChart, Point, Series, StudyFigure, StudyReport, StudySection, StudyTable,
 };
@@ -25,11 +25,17 @@ pub fn memory_report(plan: &Plan, found: &Measurements, command: Option<String>)
             ("Encoder".to_owned(), plan.shape.name().to_owned()),
             ("Examples of a task".to_owned(), format!("{}, {} of them in S'", plan.examples, plan.support)),
             ("Tokens of an example".to_owned(), plan.length.to_string()),
-            ("Inner steps".to_owned(), plan.steps.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
-            ("Limit".to_owned(), format!("{:.0} GB", plan.limit as f64 / GIGABYTE)),
+            ("Inner steps".to_owned(), listed(&found.measured_steps())),
+            (
+                "Limit".to_owned(),
+                format!(
+                    "{:.1} GB: 20 GB, or nine tenths of the memory that was free if that is less",
+                    plan.limit as f64 / GIGABYTE
+                ),
+            ),
         ],
         sections: vec![
-            StudySection::new("table", "The table").with(extrapolated(plan, found)),
+            StudySection::new("table", "The table").with(at_paper_steps(plan, found)),
             StudySection::new("growth", "By the number of inner steps")
                 .with(growth(plan, found, first))
                 .with(measured(plan, found)),
@@ -46,25 +52,36 @@ pub fn memory_report(plan: &Plan, found: &Measurements, command: Option<String>)
     }
 }
 
+fn listed(steps: &[usize]) -> String {
+    steps.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// Whether the paper's finding holds here.
 fn verdict(plan: &Plan, found: &Measurements) -> String {
     let [maml, _, _, pacmaml] = Contender::ALL;
     let Some(&threshold) = plan.thresholds.first() else { return String::new() };
-    let (Some(of_maml), Some(of_pacmaml)) =
-        (found.line(plan, maml, threshold), found.line(plan, pacmaml, threshold))
+    let line = |contender| found.line(plan, contender, threshold);
+    let bytes = |contender| found.bytes_at(plan, contender, threshold, PAPER_STEPS);
+    let (Some(of_maml), Some(of_pacmaml), Some(maml_bytes), Some(pacmaml_bytes)) =
+        (line(maml), line(pacmaml), bytes(maml), bytes(pacmaml))
     else {
-        return "The measurements are not finished.".to_owned();
+        return "The measurements are not finished, or too little memory is free.".to_owned();
     };
-    let ratio = of_maml.at(PAPER_STEPS) / of_pacmaml.at(PAPER_STEPS);
+    let ratio = maml_bytes.value() / pacmaml_bytes.value();
+    let needs = match maml_bytes {
+        Bytes::Measured(_) => "needs",
+        Bytes::Extrapolated(_) => "would need",
+    };
     format!(
-        "At v = {threshold} and {PAPER_STEPS} steps MAML needs {ratio:.1} times the memory of PACMAML (in the paper 3.6 times); a step \
+        "At v = {threshold} and {PAPER_STEPS} steps MAML {needs} {ratio:.1} times the memory of PACMAML (in the paper 3.6 times); a step \
          adds {:.2} GB to MAML and {:.3} GB to PACMAML.",
         of_maml.slope / GIGABYTE,
         of_pacmaml.slope / GIGABYTE
     )
 }
 
-fn extrapolated(plan: &Plan, found: &Measurements) -> StudyTable {
+/// The paper's table: measured, or extrapolated and marked so.
+fn at_paper_steps(plan: &Plan, found: &Measurements) -> StudyTable {
     let mut columns = vec![Column::text("")];
     for &threshold in &plan.thresholds {
         columns.push(Column::number(format!("v = {threshold} (GB)")));
@@ -78,12 +95,12 @@ fn extrapolated(plan: &Plan, found: &Measurements) -> StudyTable {
         .into_iter()
         .map(|contender| {
             let mut cells = vec![Cell::text(contender.title())];
-            cells.extend(plan.thresholds.iter().map(
-                |&threshold| match found.line(plan, contender, threshold) {
-                    Some(line) => Cell::number(line.at(PAPER_STEPS) / GIGABYTE),
+            cells.extend(plan.thresholds.iter().map(|&threshold| {
+                match found.bytes_at(plan, contender, threshold, PAPER_STEPS) {
+                    Some(bytes) => Cell::text(bytes.in_gigabytes()),
                     None => Cell::missing(),
-                },
-            ));
+                }
+            }));
             if with_paper {
                 cells.extend((0..4).map(|place| match contender.in_paper() {
                     Some(values) => Cell::number(values[place]),
@@ -94,14 +111,13 @@ fn extrapolated(plan: &Plan, found: &Measurements) -> StudyTable {
         })
         .collect();
     StudyTable {
-        id: "extrapolated".to_owned(),
+        id: "paper-steps".to_owned(),
         heading: format!("Memory with {PAPER_STEPS} inner steps"),
         columns,
         rows,
         caption: format!(
-            "Extrapolated: the line through the engine's bytes at up to {} steps, at {PAPER_STEPS} steps. Every measurement is in the \
-             table below.",
-            plan.steps.last().copied().unwrap_or(0)
+            "Measured with {PAPER_STEPS} steps, but for numbers with a ~: these are extrapolated by the line through the engine's bytes at \
+             fewer steps. Where one number of steps was measured at most, there is no line. Every measurement is in the table below."
         ),
         csv: Some("measurements.csv".to_owned()),
     }
