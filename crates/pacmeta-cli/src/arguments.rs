@@ -255,9 +255,10 @@ pub(crate) enum StudyName {
 /// How much of a study is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PresetName {
-    /// A small part, in about a minute (sinusoid), three (mini-imagenet) or five (leopard)
+    /// A small part, in about a minute (sinusoid), three (mini-imagenet) or five (leopard, memory: 1 and 2 inner steps)
     Quick,
-    /// What an afternoon allows: 10,000 iterations, the smallest tasks (mini-imagenet); 1,500 smaller iterations, half an hour a method (leopard)
+    /// What an afternoon allows: 10,000 iterations, the smallest tasks (mini-imagenet); 1,500 smaller iterations, half an hour a method
+    /// (leopard); up to 50 inner steps where they fit (memory, `paper` alike)
     Cpu,
     /// The paper's whole grid: about two hours on two cores (sinusoid), days (mini-imagenet, leopard; see --examples and --methods)
     Paper,
@@ -272,6 +273,13 @@ pub(crate) enum TemperatureArgument {
     Fixed,
     /// The model's, per example.
     PerExample,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("expected a number above 0".to_owned()),
+    }
 }
 
 fn temperature(text: &str) -> Result<TemperatureArgument, String> {
@@ -331,19 +339,22 @@ pub(crate) enum OutputFormat {
 /// Adapt a prior to a small data set and predict
 ///
 /// Predictions are the query's columns with mean, std, lower95 and upper95 of a new observation, in original units. Pictures
-/// come as folders: --support with a folder a class, --query with the pictures to classify; predictions are a class and the
-/// probability of each.
+/// come as folders: --support with a folder a class, --query with the pictures to classify. Texts come as JSON lines: --support
+/// with lines {"sentence1": "...", "label": "..."}, and "sentence2" where sentences are pairs, --query with the sentences to classify.
+/// Predictions of both are a class and the probability of each.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pacmeta adapt runs/sinusoid --support support.csv --query query.csv --output predictions.csv\n  \
                         pacmeta adapt runs/own-images --support labelled/ --query new/ --output classes.csv\n  \
+                        pacmeta adapt runs/own-text --support few.jsonl --query new.jsonl --steps 100\n  \
                         cut -d, -f1 query.csv | pacmeta adapt runs/sinusoid --support support.csv --json"
 )]
 pub(crate) struct Adapt {
     /// The folder of a run, or a checkpoint file
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
-    /// The examples to adapt to: features and target, CSV or JSON; or a folder (or zip) of labelled pictures
+    /// The examples to adapt to: features and target, CSV or JSON; a folder (or zip) of labelled pictures; or JSON lines of labelled
+    /// sentences, .jsonl or .jsonl.gz
     #[arg(long, value_name = "PATH")]
     pub(crate) support: PathBuf,
     /// The task in that file to adapt to, where it holds several
@@ -352,7 +363,8 @@ pub(crate) struct Adapt {
     /// The CSV column that names the task [default: that of the run, else `task`]
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
-    /// The inputs to predict at, or a folder (or zip) of pictures; standard input if `-` or absent
+    /// The inputs to predict at (standard input if `-` or absent), a folder (or zip) of pictures, or JSON lines of sentences (standard
+    /// input if `-`)
     #[arg(long, value_name = "PATH")]
     pub(crate) query: Option<PathBuf>,
     /// Where predictions go [default: standard output]
@@ -367,6 +379,12 @@ pub(crate) struct Adapt {
     /// Whose statistics batch norm takes (pictures) [default: as in the run's configuration]
     #[arg(long, value_enum)]
     pub(crate) normalisation: Option<NormalisationName>,
+    /// Steps of Adam on the support (texts) [default: the run's `evaluation.steps`]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000), allow_negative_numbers = true)]
+    pub(crate) steps: Option<u32>,
+    /// Learning rate of these steps (texts) [default: the run's `evaluation.rate`]
+    #[arg(long, value_name = "RATE", value_parser = positive, allow_negative_numbers = true)]
+    pub(crate) rate: Option<f64>,
     /// Print predictions as JSON; the same as --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,

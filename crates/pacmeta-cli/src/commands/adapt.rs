@@ -20,11 +20,12 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
         return adapt_images::run(model, arguments);
     }
     if let Some(model) = adapt_text::model_of(&arguments.run)? {
-        return adapt_text::run(&model, arguments);
+        return adapt_text::run(model, arguments);
     }
     if arguments.normalisation.is_some() {
         return Err(Error::input("option `--normalisation`", "is for pictures; this run is of tables"));
     }
+    refuse_steps(arguments, "tables")?;
     let query_path = query_path(arguments)?;
     if let Some(output) = &arguments.output {
         let prior = arguments.run.join("prior.safetensors");
@@ -62,6 +63,17 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
     match &arguments.output {
         Some(output) => write_atomically(output, &text),
         None => print_bytes(&text),
+    }
+}
+
+/// Steps of Adam are for texts.
+pub(super) fn refuse_steps(arguments: &Adapt, of: &str) -> Result<()> {
+    let given = [("--steps", arguments.steps.is_some()), ("--rate", arguments.rate.is_some())];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((option, _)) => {
+            Err(Error::input(format!("option `{option}`"), format!("is for texts; this run is of {of}")))
+        }
+        None => Ok(()),
     }
 }
 

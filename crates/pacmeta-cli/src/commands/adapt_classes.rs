@@ -12,9 +12,8 @@ use crate::output::print_bytes;
 
 /// What was classified as what.
 pub(super) struct ClassTable<'a> {
-    /// What an item is called.
-    pub(super) noun: &'static str,
-    pub(super) items: &'a [String],
+    /// What was classified, in columns with their names.
+    pub(super) items: &'a [(&'static str, Vec<String>)],
     /// The classes.
     pub(super) names: &'a [String],
     /// For each item, the probability of each class.
@@ -39,18 +38,18 @@ pub(super) fn write_classes(arguments: &Adapt, table: &ClassTable<'_>) -> Result
 
 impl ClassTable<'_> {
     fn as_json(&self) -> Vec<u8> {
-        let row = |(item, row): (&String, &Vec<f32>)| {
+        let row = |(place, row): (usize, &Vec<f32>)| {
             let probabilities: serde_json::Map<_, _> =
                 self.names.iter().zip(row).map(|(name, value)| (name.clone(), json!(value))).collect();
             let predicted = most_probable(row);
-            json!({
-                (self.noun): item,
-                "class": self.names[predicted],
-                "probability": row[predicted],
-                "probabilities": probabilities,
-            })
+            let mut object: serde_json::Map<_, _> =
+                self.items.iter().map(|(name, items)| ((*name).to_owned(), json!(items[place]))).collect();
+            object.insert("class".into(), json!(self.names[predicted]));
+            object.insert("probability".into(), json!(row[predicted]));
+            object.insert("probabilities".into(), json!(probabilities));
+            object
         };
-        let rows: Vec<_> = self.items.iter().zip(self.probabilities).map(row).collect();
+        let rows: Vec<_> = self.probabilities.iter().enumerate().map(row).collect();
         format!("{:#}\n", json!({ "predictions": rows })).into_bytes()
     }
 
@@ -58,12 +57,14 @@ impl ClassTable<'_> {
         let failed = |error: csv::Error| Error::input("the predictions", error.to_string());
         let mut writer = csv::Writer::from_writer(Vec::new());
         let columns = self.names.iter().map(|name| format!("p({name})"));
-        let header = [self.noun, "class", "probability"].map(str::to_owned).into_iter().chain(columns);
+        let items = self.items.iter().map(|(name, _)| *name);
+        let header = items.chain(["class", "probability"]).map(str::to_owned).chain(columns);
         writer.write_record(header).map_err(failed)?;
-        for (item, row) in self.items.iter().zip(self.probabilities) {
+        for (place, row) in self.probabilities.iter().enumerate() {
             let predicted = most_probable(row);
-            let front = [item.clone(), self.names[predicted].clone(), row[predicted].to_string()];
-            writer.write_record(front.into_iter().chain(row.iter().map(f32::to_string))).map_err(failed)?;
+            let items = self.items.iter().map(|(_, items)| items[place].clone());
+            let front = items.chain([self.names[predicted].clone(), row[predicted].to_string()]);
+            writer.write_record(front.chain(row.iter().map(f32::to_string))).map_err(failed)?;
         }
         writer.into_inner().map_err(|error| Error::input("the predictions", error.to_string()))
     }

@@ -12,6 +12,7 @@ use pacmeta::training::checkpoint::Checkpoint;
 use pacmeta::{Error, Result};
 use pacmeta_tensor::Key;
 
+use super::adapt::refuse_steps;
 use super::adapt_classes::{ClassTable, write_classes};
 use super::inputs::check_output;
 use crate::arguments::Adapt;
@@ -44,6 +45,7 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
         let message = "is for tables; this run is of pictures, which need --support and --query only";
         return Err(Error::input(format!("option `{option}`"), message));
     }
+    refuse_steps(arguments, "pictures")?;
     let Some(query) = &arguments.query else {
         return Err(Error::input(
             "option `--query`",
@@ -96,7 +98,7 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
     let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     write_classes(
         arguments,
-        &ClassTable { noun: "picture", items: &pictures, names: &names, probabilities: &probabilities },
+        &ClassTable { items: &[("picture", pictures)], names: &names, probabilities: &probabilities },
     )
 }
 

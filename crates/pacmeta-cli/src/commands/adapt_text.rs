@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pacmeta::classification::most_probable;
 use pacmeta::environments::text::{Sentences, read_queries, read_texts};
-use pacmeta::text::TextModel;
-use pacmeta::text::model::LabelledSentences;
+use pacmeta::text::model::{LabelledSentences, MANY_UNKNOWN};
+use pacmeta::text::{FineTuning, TextModel};
 use pacmeta::training::checkpoint::Checkpoint;
 use pacmeta::{Error, Result};
 
@@ -31,7 +31,15 @@ pub(super) fn model_of(run: &Path) -> Result<Option<TextModel>> {
     }
 }
 
-pub(super) fn run(model: &TextModel, arguments: &Adapt) -> Result<()> {
+/// The model with the steps that the command asks for.
+fn tuned(model: TextModel, arguments: &Adapt) -> TextModel {
+    let FineTuning { steps, rate } = model.tuning();
+    let steps = arguments.steps.map_or(steps, |steps| steps as usize);
+    model.with_tuning(FineTuning { steps, rate: arguments.rate.unwrap_or(rate) })
+}
+
+pub(super) fn run(model: TextModel, arguments: &Adapt) -> Result<()> {
+    let model = tuned(model, arguments);
     let useless = [
         ("--task", arguments.task.is_some()),
         ("--task-column", arguments.task_column.is_some()),
@@ -39,12 +47,19 @@ pub(super) fn run(model: &TextModel, arguments: &Adapt) -> Result<()> {
         ("--normalisation", arguments.normalisation.is_some()),
     ];
     if let Some((option, _)) = useless.into_iter().find(|(_, given)| *given) {
-        let message = "is not for texts; this run is of texts, which need --support and --query only";
+        let message =
+            "is not for texts; this run is of texts, which take --support, --query, --steps and --rate";
         return Err(Error::input(format!("option `{option}`"), message));
     }
     let Some(query) = &arguments.query else {
-        return Err(Error::input("option `--query`", "expected a .jsonl file of sentences to classify"));
+        let message =
+            "is missing; expected a .jsonl file of sentences to classify, or `-` for standard input";
+        return Err(Error::input("option `--query`", message));
     };
+    if query == Path::new("-") && arguments.support == Path::new("-") {
+        let message = "only one of them can be standard input; name a file for the other";
+        return Err(Error::input("options `--support` and `--query`", message));
+    }
     if let Some(output) = &arguments.output {
         check_output(output, [&*arguments.support, query, &*arguments.run])?;
     }
@@ -80,22 +95,29 @@ pub(super) fn run(model: &TextModel, arguments: &Adapt) -> Result<()> {
         return Err(Error::input_at(query.display(), format!("line {line}"), message));
     }
     let classified = model.classify(support, &queries.sentences)?;
-    for (path, cut) in [&arguments.support, query].into_iter().zip(classified.truncated) {
+    let files = [&arguments.support, query].map(|path| path.display());
+    for ((file, cut), unknown) in files.iter().zip(classified.truncated).zip(classified.unknown) {
         if cut > 0 {
             warn(&format!(
-                "{}: {cut} examples are longer than the encoder was trained for and were cut",
-                path.display()
+                "{file}: {cut} examples are longer than the {} tokens that the encoder was trained for (`data.length`), and were cut",
+                model.length()
+            ));
+        }
+        if unknown > MANY_UNKNOWN {
+            warn(&format!(
+                "{file}: {:.0} % of the word pieces are unknown to the encoder ([UNK]); is it one of this language?",
+                100.0 * unknown
             ));
         }
     }
     tell_accuracy(&texts.classes, &queries.labels, &classified.probabilities);
-    let items: Vec<String> = queries.sentences.iter().map(|sentences| sentences.first.clone()).collect();
-    let table = ClassTable {
-        noun: "sentence1",
-        items: &items,
-        names: &texts.classes,
-        probabilities: &classified.probabilities,
-    };
+    let firsts = queries.sentences.iter().map(|sentences| sentences.first.clone()).collect();
+    let mut items = vec![("sentence1", firsts)];
+    if texts.is_paired() {
+        let seconds = queries.sentences.iter().map(|pair| pair.second.clone().unwrap_or_default()).collect();
+        items.push(("sentence2", seconds));
+    }
+    let table = ClassTable { items: &items, names: &texts.classes, probabilities: &classified.probabilities };
     write_classes(arguments, &table)
 }
 

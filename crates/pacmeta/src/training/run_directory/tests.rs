@@ -115,7 +115,11 @@ fn an_extended_run_equals_a_long_one_and_is_finished_only_with_its_own_result() 
     train(&long, 60, TO_THE_END);
     train(&extended, 40, TO_THE_END);
     assert!(matches!(open(&extended, CONFIG_TEXT).1.start, Start::Finished(state) if state.iteration == 40));
-    assert_eq!(open(&extended, CONFIG_TEXT).0.stored_iterations().unwrap(), [40], "one state is enough to go on");
+    assert_eq!(
+        open(&extended, CONFIG_TEXT).0.stored_iterations().unwrap(),
+        [40],
+        "one state is enough to go on"
+    );
     // All iterations are done, but the result is still the old one.
     train(&extended, 60, 60);
     let (run, resume) = open(&extended, &with_iterations(60));
