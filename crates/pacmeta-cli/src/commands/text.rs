@@ -65,7 +65,10 @@ impl ClassificationRun for TextRunFiles {
         };
         let mut map = Map::new();
         map.insert("method".into(), json!(self.config.method.kind));
-        map.insert("tasks".into(), json!(scores.model.tasks()));
+        let tasks = scores.model.tasks();
+        let queries: Vec<usize> = tasks.iter().map(|task| scores.model.queries(task)).collect();
+        map.insert("tasks".into(), json!(tasks));
+        map.insert("queries".into(), json!(queries));
         map.insert("scores".into(), json!(of(&scores.model)));
         map.insert("pretrained".into(), json!(of(&scores.pretrained)));
         map
@@ -97,9 +100,11 @@ fn in_words(config: &TextConfig, scores: &TextRunScores) -> String {
         };
         table.row([format!("{shots} a class"), cell(ours, error), cell(theirs, their_error)]);
     }
+    let with_queries = |name: &&str| format!("{name} ({} queries)", scores.model.queries(name));
+    let tasks: Vec<String> = names.iter().map(with_queries).collect();
     format!(
-        "\nHeld-out tasks: {}. Means over tasks and draws, with standard errors over draws.\n\n{}",
-        names.join(", "),
+        "\nHeld-out tasks: {}. Means over tasks and draws, with standard errors over draws; the queries are the same in all draws.\n\n{}",
+        tasks.join(", "),
         table.render()
     )
 }

