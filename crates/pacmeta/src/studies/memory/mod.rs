@@ -310,7 +310,7 @@ mod tests {
         ];
         let line = found.line(&plan, maml, 6).unwrap();
         assert!((line.at(50) - 104e9).abs() < 1.0 && line.largest == 4);
-        assert!(found.allows(&plan, maml, 6, 8).unwrap() && !found.allows(&plan, maml, 6, 9).unwrap());
+        assert!(found.allows(&plan, maml, 6, 7).unwrap() && !found.allows(&plan, maml, 6, 9).unwrap());
         let Some(Bytes::Extrapolated(bytes)) = at_50(&found, maml) else { panic!("it was not measured") };
         assert_eq!(Bytes::Extrapolated(bytes).in_gigabytes(), "~104.00");
         assert!(found.find(plan.settings(maml, 9, 1)).is_none());
