@@ -5,19 +5,22 @@
 //! colours become grey by their luminance, grey is repeated in three channels, transparent pixels are laid on white, and
 //! the orientation that a camera noted is followed. How many pictures were changed is counted, so that people can be told.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
 use image::imageops::{self, FilterType};
 use image::metadata::Orientation;
-use image::{ColorType, DynamicImage, GrayImage, ImageDecoder, ImageError, ImageReader, Limits, RgbImage};
+use image::{
+    ColorType, DynamicImage, GrayImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
+};
 
-use super::jpeg;
+use super::jpeg::{self, Whole};
 use crate::error::{Error, Result};
 
 /// Pictures that are wider or higher are refused.
 pub const MAX_DIMENSION: u32 = 16_384;
 
-/// A decoder may use this much memory, its output included.
+/// A picture may take this much memory, besides its file: what the decoder needs, its output, and copies with other channels.
 const MAX_MEMORY: u64 = 512 << 20;
 
 /// The channels of a pixel.
@@ -123,7 +126,7 @@ pub(super) fn decode_into(
     shape: PictureShape,
     pixels: &mut [u8],
 ) -> Result<Changes> {
-    let picture = decode_whole(bytes).map_err(|message| Error::input(origin, message))?;
+    let picture = decode_whole(bytes, shape).map_err(|message| Error::input(origin, message))?;
     let resized = (picture.width() as usize, picture.height() as usize) != (shape.side, shape.side);
     let side = shape.side as u32;
     let converted = match shape.channels {
@@ -146,24 +149,42 @@ pub(super) fn decode_into(
     Ok(Changes { resized: u64::from(resized), converted: u64::from(converted) })
 }
 
-/// The picture as it is in the file, turned upright.
-fn decode_whole(bytes: &[u8]) -> std::result::Result<DynamicImage, String> {
-    let mut reader = ImageReader::new(Cursor::new(bytes));
+/// The picture as it is in the file, turned upright; `shape` is what it will be brought to.
+fn decode_whole(bytes: &[u8], shape: PictureShape) -> std::result::Result<DynamicImage, String> {
+    let format = image::guess_format(bytes).map_err(explain)?;
+    let (mut bytes, mut kept_coefficients) = (Cow::Borrowed(bytes), 0);
+    if format == ImageFormat::Jpeg {
+        // The decoder fills what is missing with grey and says nothing.
+        let whole = jpeg::check(&bytes).map_err(|damage| damaged(damage.words()))?;
+        let Whole { has_end, kept_coefficients: kept } = whole;
+        kept_coefficients = kept;
+        if !has_end {
+            bytes.to_mut().extend([0xff, 0xd9]);
+        }
+    }
+    let mut reader = ImageReader::with_format(Cursor::new(&*bytes), format);
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_DIMENSION);
     limits.max_image_height = Some(MAX_DIMENSION);
     limits.max_alloc = Some(MAX_MEMORY);
     reader.limits(limits);
-    let reader = reader.with_guessed_format().map_err(|problem| problem.to_string())?;
-    if reader.format() == Some(image::ImageFormat::Jpeg) && !jpeg::is_whole(bytes) {
-        // The decoder fills what is missing with grey and says nothing.
-        return Err("the picture is cut short or damaged; fetch it again or remove it".into());
-    }
     let mut decoder = reader.into_decoder().map_err(explain)?;
-    if decoder.total_bytes() > MAX_MEMORY {
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    let decoding = match format {
+        ImageFormat::Jpeg => 2 * kept_coefficients,
+        // Colours and opacity of all pixels, before they become the output.
+        ImageFormat::WebP => 4 * pixels,
+        _ => 0,
+    };
+    let copies = copied_bytes(decoder.color_type(), orientation, shape.channels) * pixels;
+    // Columns are resized first, as four numbers of four bytes a pixel, whichever of the sides are the columns.
+    let resizing =
+        pixels * shape.channels.count() as u64 + 16 * u64::from(width.max(height)) * shape.side as u64;
+    if decoder.total_bytes().saturating_add(decoding.max(copies)).max(resizing) > MAX_MEMORY {
         return Err(too_large());
     }
-    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let mut picture = DynamicImage::from_decoder(decoder).map_err(explain)?;
     picture.apply_orientation(orientation);
     if picture.width() == 0 || picture.height() == 0 {
@@ -172,19 +193,45 @@ fn decode_whole(bytes: &[u8]) -> std::result::Result<DynamicImage, String> {
     Ok(picture)
 }
 
+/// The bytes a pixel that copies take while the decoder's output, or what takes its place, is there too.
+fn copied_bytes(colour: ColorType, orientation: Orientation, channels: Channels) -> u64 {
+    use ColorType::{L8, Rgb8, Rgba8};
+    let turned = match orientation {
+        Orientation::Rotate90
+        | Orientation::Rotate270
+        | Orientation::Rotate90FlipH
+        | Orientation::Rotate270FlipH => u64::from(colour.bytes_per_pixel()),
+        _ => 0,
+    };
+    let converted = match (colour, channels) {
+        (L8, Channels::Grey) | (Rgb8, Channels::Colour) => 0,
+        // Laid on white: from four channels of a byte, which have to be made first, to three.
+        (Rgba8, _) => 3,
+        (colour, _) if colour.has_alpha() => 5,
+        (_, Channels::Grey) => 1,
+        (_, Channels::Colour) => 3,
+    };
+    turned.max(converted)
+}
+
 fn explain(problem: ImageError) -> String {
     match problem {
         ImageError::Limits(_) => too_large(),
         ImageError::Unsupported(_) => {
             "is not a PNG, JPEG or WebP picture, whatever its name; convert or remove it".into()
         }
-        other => format!("the picture is damaged or cut short ({other}); fetch it again or remove it"),
+        other => damaged(&other.to_string()),
     }
+}
+
+fn damaged(how: &str) -> String {
+    format!("the picture is damaged or cut short ({how}); fetch it again or remove it")
 }
 
 fn too_large() -> String {
     format!(
-        "the picture is too large; at most {MAX_DIMENSION} x {MAX_DIMENSION} pixels and {} MiB are decoded; shrink it",
+        "the picture is too large; at most {MAX_DIMENSION} x {MAX_DIMENSION} pixels and {} MiB, working memory included, \
+         are decoded; shrink it",
         MAX_MEMORY >> 20
     )
 }

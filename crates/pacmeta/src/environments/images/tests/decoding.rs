@@ -72,7 +72,8 @@ fn every_cut_of_a_picture_is_an_error_that_names_it() {
                 }
             }
         }
-        // The last bytes of a PNG file (the end chunk) hold no pixels: nothing is lost with them.
+        // The last bytes of a PNG file (the end chunk) and of a JPEG file (the end mark) hold no pixels: nothing is lost with
+        // them.
         let whole = decode_picture("whole", &bytes, COLOUR).unwrap().0;
         for (length, pixels) in accepted {
             assert!(
@@ -97,6 +98,20 @@ fn enormous_pictures_are_refused_before_they_are_decoded() {
         let message = decode_picture("big.png", &bytes, GREY).unwrap_err().to_string();
         assert!(message.starts_with("big.png: the picture is too large"), "{width} x {height}: {message}");
     }
+}
+
+/// 15,000 x 15,000 grey pixels are 215 MiB and would be 644 MiB more as colours. The header alone is there, so that one that
+/// is allowed fails later.
+#[test]
+fn copies_with_other_channels_count_as_memory() {
+    let mut bytes = png(24, 0);
+    bytes[16..20].copy_from_slice(&15_000u32.to_be_bytes());
+    bytes[20..24].copy_from_slice(&15_000u32.to_be_bytes());
+    let checksum = crc32(&bytes[12..29]);
+    bytes[29..33].copy_from_slice(&checksum.to_be_bytes());
+    let message = |shape| decode_picture("big.png", &bytes, shape).unwrap_err().to_string();
+    assert!(message(COLOUR).starts_with("big.png: the picture is too large"), "{}", message(COLOUR));
+    assert!(message(GREY).starts_with("big.png: the picture is damaged or cut short"), "{}", message(GREY));
 }
 
 /// The checksum of PNG files, bit by bit.
