@@ -15,8 +15,8 @@ use crate::classification::{Observer, Outcome, Stop, Validation};
 use crate::config::images::ImageDataConfig;
 use crate::config::{ClassificationTrainingConfig, ImageConfig};
 use crate::environments::images::{
-    ClassId, Episode, ImageOptions, ImageSet, OpenedImages, PictureShape, Progress, RootPictures,
-    SplitChoice, SplitRecipe, Splits, Storage, StrokeOptions, open_images, strokes,
+    ClassId, Episode, EpisodeSampler, FoundImages, ImageOptions, ImageSet, OpenedImages, PictureShape,
+    Progress, RootPictures, SplitChoice, SplitRecipe, Splits, Storage, StrokeOptions, find_images, strokes,
 };
 use crate::error::{Error, Result};
 use crate::training::checkpoint::Checkpoint;
@@ -66,10 +66,12 @@ impl ImageExperiment {
                 min_pictures: data.min_examples,
                 root_pictures: RootPictures::Refused,
             };
-            let OpenedImages { set, splits, notes, .. } = open_images(&options, progress)?;
+            let found = find_images(&options)?;
+            check_sizes(&config, &found)?;
+            let OpenedImages { set, splits, notes, .. } = found.open(progress)?;
             (set, splits, notes)
         };
-        let splits = if data.rotations { splits.with_rotations() } else { splits };
+        let splits = if config.data.rotations { splits.with_rotations() } else { splits };
         Ok((Self::new(config, Arc::new(set), splits)?, notes))
     }
 
@@ -201,6 +203,20 @@ impl ImageExperiment {
     ) -> Result<Outcome<ImageModel>> {
         run::train_in(self, out.as_ref(), observer).map(|(outcome, _)| outcome)
     }
+}
+
+/// Refuses pictures that are too few for the tasks of the configuration before they are decoded.
+fn check_sizes(config: &ImageConfig, found: &FoundImages) -> Result<()> {
+    let data = &config.data;
+    let parts = if data.rotations { found.splits().with_rotations() } else { found.splits().clone() };
+    let observed = EpisodeSampler { way: data.way, shots: data.shots };
+    let target = EpisodeSampler { way: data.way, shots: data.support + data.query };
+    found.check(&observed, &parts.train, "training")?;
+    found.check(&target, &parts.test, "test")?;
+    if config.training.validations > 0 {
+        found.check(&target, &parts.validation, "validation")?;
+    }
+    Ok(())
 }
 
 impl Trainable for ImageExperiment {

@@ -6,8 +6,10 @@
 //! content (32), CRC-32C of all that (4), zeros.
 //!
 //! **Name**: the key of the content, a 128-bit hash of the version, the shape and every picture's class, file name, length
-//! and stamp (the checksum in the zip file, or the time of the last change of a loose file). Other pictures, another
-//! name; so nothing is ever out of date.
+//! and checksum (the one in the zip file, or that of a loose file, which is read for it at every start). Other pictures,
+//! another name; so nothing is ever out of date. Files that no longer have a use are left alone, since other splits of the
+//! same pictures, and other processes, may want them: `docs/formats.md` says how to clear them away. The time of a file's
+//! last change is that of its last use.
 //!
 //! **Writing**: by one process at a time (a lock of the operating system), to a temporary file that is synced and renamed
 //! when whole. What a crash leaves is removed by the next process that makes the same file. A file of another version, of
@@ -16,17 +18,20 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use pacmeta_tensor::Key;
 
 use super::decode::{Changes, PictureShape};
 use super::mapped::MappedFile;
 use super::source::{Found, Listing, Stamp};
+use super::stamps::with_stamps;
 use super::{Progress, parallel};
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"PACMPIXL";
-const VERSION: u32 = 2;
+/// Raised whenever the same picture files may give other pixels, or none.
+const VERSION: u32 = 3;
 /// A page of memory on most machines, so that pixels start on one.
 const HEADER_BYTES: usize = 4096;
 const CHECKED_BYTES: usize = 80;
@@ -69,15 +74,22 @@ pub(super) fn open_or_make(
     shape: PictureShape,
     progress: &mut dyn Progress,
 ) -> Result<CachedPixels> {
+    let stamped = with_stamps(listing, pictures, &*progress)?;
+    let pictures = &stamped.iter().collect::<Vec<_>>();
     let header = Header::new(pictures, shape);
     let path = folder.join(format!("{}.pixels", header.key));
     if let Some(cached) = header.open(&path)? {
+        mark_as_used(&path);
         return Ok(cached);
     }
-    fs::create_dir_all(folder).map_err(|source| Error::io("create the cache folder", folder, source))?;
+    fs::create_dir_all(folder).map_err(|source| {
+        Error::io("create the cache folder", folder, advised(source, header.file_bytes()))
+    })?;
     let lock_path = folder.join(format!("{}.lock", header.key));
     let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
-    let lock = options.open(&lock_path).map_err(|source| Error::io("write", &lock_path, source))?;
+    let lock = options
+        .open(&lock_path)
+        .map_err(|source| Error::io("write", &lock_path, advised(source, header.file_bytes())))?;
     match lock.lock() {
         // Another process may have made the file while this one waited. Nobody else makes it now.
         Ok(()) => {
@@ -90,7 +102,8 @@ pub(super) fn open_or_make(
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
         Err(source) => return Err(Error::io("lock", &lock_path, source)),
     }
-    let write_error = |source| Error::io("write decoded pictures to", &path, source);
+    let needed = header.file_bytes();
+    let write_error = |source| Error::io("write decoded pictures to", &path, advised(source, needed));
     let mut temporary = tempfile::Builder::new()
         .prefix(&header.temporary_prefix())
         .suffix(".tmp")
@@ -117,7 +130,8 @@ fn write_pixels(
     shape: PictureShape,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    let write_error = |source| Error::io("write decoded pictures to", path, source);
+    let needed = header.file_bytes();
+    let write_error = |source| Error::io("write decoded pictures to", path, advised(source, needed));
     file.write_all(&[0; HEADER_BYTES]).map_err(write_error)?;
     let mut checksum = 0;
     header.changes = parallel::decode_in_order(listing, pictures, shape, progress, |pixels| {
@@ -127,6 +141,22 @@ fn write_pixels(
     header.checksum = checksum;
     file.seek(SeekFrom::Start(0)).map_err(write_error)?;
     file.write_all(&header.to_bytes()).map_err(write_error)
+}
+
+/// An error of the system with what to do about it.
+fn advised(source: io::Error, needed: Option<u64>) -> io::Error {
+    let needed = needed.map_or(String::new(), |bytes| format!("{bytes} bytes are needed; "));
+    let advice = match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name",
+        _ => "name",
+    };
+    let message = format!("{source}; {needed}{advice} another folder for decoded pictures by `data.cache`");
+    io::Error::new(source.kind(), message)
+}
+
+/// Lets the time of the last change tell the last use; where that may not be written it does no harm.
+fn mark_as_used(path: &Path) {
+    let _ = OpenOptions::new().write(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// Removes what crashed writers of the same file left; what cannot be removed does no harm.
@@ -156,7 +186,8 @@ impl Header {
         for picture in pictures {
             let stamp = match picture.stamp {
                 Stamp::Crc32(crc) => format!("c{crc}"),
-                Stamp::Modified(nanoseconds) => format!("m{nanoseconds}"),
+                Stamp::Crc32c(crc) => format!("l{crc}"),
+                Stamp::Unread => "unread".to_owned(),
             };
             // Lengths in front keep apart what only concatenates to the same text.
             let (class, name) = (&picture.class, &picture.name);
@@ -164,6 +195,12 @@ impl Header {
                 key.named(&format!("{},{},{class}{name}{},{stamp}", class.len(), name.len(), picture.length));
         }
         Self { shape, pictures: pictures.len() as u64, changes: Changes::default(), checksum: 0, key }
+    }
+
+    /// The length of the file; none beyond what can be counted.
+    fn file_bytes(&self) -> Option<u64> {
+        let pixels = self.pictures.checked_mul(self.shape.bytes() as u64)?;
+        pixels.checked_add(HEADER_BYTES as u64)
     }
 
     fn temporary_prefix(&self) -> String {
@@ -188,7 +225,7 @@ impl Header {
 
     /// Maps the file if it is there and is the right one.
     fn open(&self, path: &Path) -> Result<Option<CachedPixels>> {
-        let read_error = |source| Error::io("read decoded pictures from", path, source);
+        let read_error = |source| Error::io("read decoded pictures from", path, advised(source, None));
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -197,9 +234,7 @@ impl Header {
             Err(source) => return Err(read_error(source)),
         };
         let metadata = file.metadata().map_err(read_error)?;
-        let pixels = self.pictures.checked_mul(self.shape.bytes() as u64);
-        let expected = pixels.and_then(|pixels| pixels.checked_add(HEADER_BYTES as u64));
-        if !metadata.is_file() || Some(metadata.len()) != expected {
+        if !metadata.is_file() || Some(metadata.len()) != self.file_bytes() {
             return Ok(None);
         }
         let file = MappedFile::open(&file).map_err(read_error)?;

@@ -10,9 +10,12 @@ use std::ops::Range;
 
 use pacmeta_tensor::Key;
 
-use super::{ClassId, ImageSet};
+use super::{ClassId, ImageClass, ImageSet};
 use crate::environments::table::{counted, quoted};
 use crate::error::{Error, Result};
+
+/// The part that a run can do without.
+const VALIDATION: &str = "validation";
 
 /// Draws episodes of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,30 +52,47 @@ impl EpisodeSampler {
     /// # Errors
     /// When there are fewer than `way` classes, or a class has fewer than `shots` pictures.
     pub fn check(&self, set: &ImageSet, classes: &[ClassId], part: &str) -> Result<()> {
+        self.check_sizes(set.classes(), classes, part).map_err(|message| Error::input(set.origin(), message))
+    }
+
+    /// The same for classes whose pictures need not be decoded.
+    pub(super) fn check_sizes(
+        &self,
+        all: &[ImageClass],
+        classes: &[ClassId],
+        part: &str,
+    ) -> std::result::Result<(), String> {
         if self.way < 2 || self.shots == 0 {
-            let message = format!(
-                "expected at least 2 classes and 1 picture of each, found {} and {}",
+            return Err(format!(
+                "episodes: expected at least 2 classes and 1 picture of each, found {} and {}",
                 self.way, self.shots
-            );
-            return Err(Error::input("episodes", message));
+            ));
         }
         if classes.len() < self.way {
-            let message = format!(
-                "the {part} part has {}, and a task takes {}; lower `data.way`, give this part more classes \
-                 (`data.split`, `data.parts`), or set `data.rotations = true`",
+            let instead = match part {
+                VALIDATION => ", or do without validation (`training.validation_tasks = 0`)",
+                _ => "",
+            };
+            let more = match classes {
+                [] => "give it some (`data.split`, `data.parts`)",
+                _ => {
+                    "lower `data.way`, give this part more classes (`data.split`, `data.parts`), or set `data.rotations = true`"
+                }
+            };
+            return Err(format!(
+                "the {part} part has {}, and a task takes {}; {more}{instead}",
                 match classes.len() {
                     1 => "1 class".to_owned(),
                     count => format!("{count} classes"),
                 },
                 self.way
-            );
-            return Err(Error::input(set.origin(), message));
+            ));
         }
         // A class and its rotations are told once.
         let distinct: BTreeSet<u32> = classes.iter().map(|id| id.class).collect();
         let mut small: Vec<(&str, usize)> = distinct
             .into_iter()
-            .map(|class| &set.classes()[class as usize])
+            .map(|class| &all[class as usize])
             .filter(|class| class.pictures.len() < self.shots)
             .map(|class| (class.name.as_str(), class.pictures.len()))
             .collect();
@@ -84,7 +104,7 @@ impl EpisodeSampler {
         let named: Vec<String> =
             small.iter().take(5).map(|(name, pictures)| format!("{} ({pictures})", quoted(name))).collect();
         let more = if count > 5 { format!(" and {} more", count - 5) } else { String::new() };
-        let message = format!(
+        Err(format!(
             "{} of the {part} part {} fewer than the {} that a task takes of each class: {}{more}; add pictures, lower \
              `data.shots`, `data.support` or `data.query`{}",
             if count == 1 { "1 class".to_owned() } else { format!("{count} classes") },
@@ -96,8 +116,7 @@ impl EpisodeSampler {
             } else {
                 String::new()
             }
-        );
-        Err(Error::input(set.origin(), message))
+        ))
     }
 
     /// Draws an episode from classes that passed [`check`](Self::check); from fewer classes or pictures it is as large as

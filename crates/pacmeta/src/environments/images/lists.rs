@@ -39,6 +39,10 @@ pub struct ListedPicture {
 /// # Ok::<(), pacmeta::Error>(())
 /// ```
 pub fn parse_picture_list(origin: &str, bytes: &[u8]) -> Result<Vec<ListedPicture>> {
+    if bytes.trim_ascii().is_empty() {
+        let message = "the file is empty; expected a line with the columns `filename` and `label`, then one picture a line";
+        return Err(Error::input(origin, message));
+    }
     let mut table = Table::open(origin, bytes)?;
     let file_column = table.column("filename", "it names the file of each picture")?;
     let label_column = table.column("label", "it names the class of each picture")?;
@@ -66,7 +70,7 @@ pub(super) struct ListedClass {
     pub(super) pictures: Vec<usize>,
 }
 
-/// The three lists of a folder.
+/// The lists of a folder: three, or two without validation.
 #[derive(Debug)]
 pub(super) struct PictureLists(Vec<(Part, String, Vec<ListedPicture>)>);
 
@@ -75,20 +79,40 @@ impl PictureLists {
     pub(super) const NAMES: [(Part, &'static str); 3] =
         [(Part::Train, "train.csv"), (Part::Validation, "val.csv"), (Part::Test, "test.csv")];
 
-    /// Whether a folder has lists.
-    pub(super) fn are_in(folder: &Path) -> bool {
-        Self::NAMES.iter().all(|(_, name)| folder.join(name).is_file())
+    /// Whether a folder has lists: those for training and test, and perhaps one for validation.
+    ///
+    /// # Errors
+    /// When some are there, but not those for training and test: the classes would be divided otherwise than the lists say.
+    pub(super) fn are_in(folder: &Path) -> Result<bool> {
+        let names = Self::NAMES.iter().map(|(_, name)| *name);
+        let (there, missing): (Vec<&str>, Vec<&str>) = names.partition(|name| folder.join(name).is_file());
+        if there.is_empty() || missing.is_empty() || missing == ["val.csv"] {
+            return Ok(!there.is_empty());
+        }
+        let message = format!(
+            "there is {} but no {}; expected the three lists of pictures, so add what is missing (or rename the file, if it \
+             is no list of pictures)",
+            listed(there),
+            listed(missing)
+        );
+        Err(Error::input(folder.display(), message))
     }
 
-    /// Reads the lists of a folder.
+    /// Reads the lists of a folder, which has those for training and test.
     pub(super) fn read(folder: &Path) -> Result<Self> {
+        let is_there = |(part, name): &(Part, &str)| *part != Part::Validation || folder.join(name).is_file();
         let read = |(part, name)| {
             let path = folder.join(name);
             let origin = path.display().to_string();
             let rows = parse_picture_list(&origin, &read_bounded(&path, MAX_BYTES)?)?;
             Ok((part, origin, rows))
         };
-        Self::NAMES.into_iter().map(read).collect::<Result<_>>().map(Self)
+        Self::NAMES.into_iter().filter(is_there).map(read).collect::<Result<_>>().map(Self)
+    }
+
+    /// Whether there is a list for this part.
+    pub(super) fn has(&self, part: Part) -> bool {
+        self.0.iter().any(|(listed, ..)| *listed == part)
     }
 
     /// Finds the listed files among the pictures: classes in order of first appearance.

@@ -26,13 +26,18 @@
 mod cache;
 mod decode;
 mod episodes;
+mod failures;
 mod jpeg;
 mod lists;
 mod mapped;
+mod mini_imagenet;
 mod open;
 mod parallel;
+mod part_folders;
+mod plan;
 mod source;
 mod split;
+mod stamps;
 mod strokes;
 mod walk;
 
@@ -40,7 +45,10 @@ pub use cache::default_cache_folder;
 pub use decode::{Changes, Channels, MAX_DIMENSION, PictureShape, decode_picture};
 pub use episodes::{Episode, EpisodeSampler, Picture};
 pub use lists::{ListedPicture, parse_picture_list};
-pub use open::{ImageOptions, OpenedImages, RootPictures, SplitChoice, Storage, open_images};
+pub use mini_imagenet::is_mini_imagenet;
+pub use open::{
+    FoundImages, ImageOptions, OpenedImages, RootPictures, SplitChoice, Storage, find_images, open_images,
+};
 pub use split::{ClassSplit, Part, SplitRecipe, SplitRow, Splits, parse_split};
 pub use strokes::{StrokeOptions, strokes};
 

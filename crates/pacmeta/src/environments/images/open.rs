@@ -1,16 +1,15 @@
 //! Opening a set: find the pictures, see which classes are wanted, decode them or find them decoded.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::cache::{self, default_cache_folder};
 use super::decode::{Changes, PictureShape};
-use super::lists::{MAX_BYTES, PictureLists};
-use super::source::{Found, Listing};
-use super::split::{ClassSplit, Part, SplitRecipe, Splits, parse_split};
+use super::episodes::EpisodeSampler;
+use super::plan::Plan;
+use super::source::{Found, Listing, Wanted, endings};
+use super::split::{Part, SplitRecipe, Splits};
 use super::{ClassId, ImageClass, ImageSet, Pixels, Progress, parallel};
-use crate::environments::table::{counted, listed};
 use crate::error::{Error, Result};
-use crate::training::files::read_bounded;
 
 /// Where decoded pixels are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,7 +38,8 @@ pub enum RootPictures {
 pub enum SplitChoice {
     /// No division: the classes are one small set.
     Whole,
-    /// `split.csv`, or `train.csv`, `val.csv` and `test.csv`, in the folder of the pictures; else drawn.
+    /// `split.csv`, or `train.csv`, `val.csv` and `test.csv`, in the folder of the pictures; else folders `train`, `val` and
+    /// `test` with folders of classes; else drawn.
     Automatic(SplitRecipe),
     /// This CSV file, or this folder with one or three.
     Path(PathBuf),
@@ -87,232 +87,126 @@ pub struct OpenedImages {
     pub splits: Splits,
     /// How many pictures had another shape.
     pub changes: Changes,
-    /// What people should know: pictures resized, classes left out, where the split is from.
+    /// What people should know: pictures resized, classes left out, files passed over, where the split is from.
     pub notes: Vec<String>,
 }
 
-/// Opens a set of pictures; decodes them if that was not done before.
+/// Pictures that were found, with their classes, but not decoded.
+#[derive(Debug)]
+pub struct FoundImages {
+    options: ImageOptions,
+    listing: Listing,
+    /// Places in the listing, in the order of the classes.
+    places: Vec<usize>,
+    classes: Vec<ImageClass>,
+    splits: Splits,
+    notes: Vec<String>,
+}
+
+/// Looks for pictures and divides their classes, which takes no time worth mentioning.
 ///
 /// # Errors
-/// When there are no pictures, one is damaged, the split file does not fit them, or the cache cannot be written.
-pub fn open_images(options: &ImageOptions, progress: &mut dyn Progress) -> Result<OpenedImages> {
+/// When there are no pictures, or the split does not fit them.
+pub fn find_images(options: &ImageOptions) -> Result<FoundImages> {
     options.shape.check()?;
-    let listing = Listing::find(&options.path)?;
+    let wanted = match options.root_pictures {
+        RootPictures::Refused => Wanted::Classes,
+        RootPictures::OneClass => Wanted::Pictures,
+    };
+    let listing = Listing::find(&options.path, wanted)?;
     let mut notes = Vec::new();
     let plan = Plan::new(options, &listing, &mut notes)?;
-    let pictures: Vec<&Found> = plan
-        .classes
-        .iter()
-        .flat_map(|class| &class.pictures)
-        .map(|&place| &listing.pictures[place])
-        .collect();
-    let (pixels, changes) = match &options.storage {
-        Storage::Memory => {
-            let mut pixels = Vec::new();
-            let changes = parallel::decode_in_order(&listing, &pictures, options.shape, progress, |part| {
-                pixels.try_reserve(part.len()).map_err(|_| {
-                    let message = "the decoded pictures do not fit into memory; use a cache folder";
-                    Error::input(options.path.display(), message)
-                })?;
-                pixels.extend_from_slice(part);
-                Ok(())
-            })?;
-            (Pixels::Memory(pixels), changes)
-        }
-        storage => {
-            let folder = match storage {
-                Storage::CacheIn(folder) => folder.clone(),
-                _ => default_cache_folder()?,
-            };
-            let pixels = cache::open_or_make(&folder, &listing, &pictures, options.shape, progress)?;
-            let changes = pixels.changes;
-            (Pixels::Cached(pixels), changes)
-        }
-    };
-    let shape = options.shape;
-    if changes.resized > 0 {
-        let (resized, side) = (changes.resized, shape.side);
-        notes
-            .push(format!("{resized} of {} pictures were resized to {side} x {side} pixels", pictures.len()));
-    }
-    if changes.converted > 0 {
-        let what = if shape.channels.count() == 1 { "grey" } else { "colour" };
-        notes.push(format!("{} of {} pictures were converted to {what}", changes.converted, pictures.len()));
-    }
-    let names = pictures.iter().map(|picture| picture.path()).collect();
-    let (classes, mut splits) = plan.number();
-    let set = ImageSet::new(options.path.display().to_string(), shape, classes, names, pixels)?;
+    let (classes, places, mut splits) = plan.number();
     if let SplitChoice::Made(recipe) | SplitChoice::Automatic(recipe) = &options.split
         && splits == Splits::default()
     {
-        splits = Splits::made(&set, recipe)?;
+        let count = u32::try_from(classes.len()).map_err(|_| {
+            Error::input(options.path.display(), "there are more classes than 32 bits can number")
+        })?;
+        splits = Splits::drawn(count, recipe)?;
         let [train, validation, test] = Part::ALL.map(|part| splits.part(part).len());
         notes.push(format!(
             "the split was drawn: {train} classes for training, {validation} for validation, {test} for the test"
         ));
     }
-    Ok(OpenedImages { set, splits, changes, notes })
+    notes.extend(listing.passed_over());
+    Ok(FoundImages { options: options.clone(), listing, places, classes, splits, notes })
 }
 
-/// A class before its pictures are decoded.
-struct PlannedClass {
-    name: String,
-    display_name: String,
-    part: Option<Part>,
-    /// Places in the listing.
-    pictures: Vec<usize>,
-}
+impl FoundImages {
+    /// The classes.
+    pub fn classes(&self) -> &[ImageClass] {
+        &self.classes
+    }
 
-/// The classes that are wanted.
-struct Plan {
-    classes: Vec<PlannedClass>,
-}
+    /// The parts; all empty for [`SplitChoice::Whole`].
+    pub fn splits(&self) -> &Splits {
+        &self.splits
+    }
 
-impl Plan {
-    fn new(options: &ImageOptions, listing: &Listing, notes: &mut Vec<String>) -> Result<Self> {
-        let mut classes = match SplitFile::choose(options)? {
-            SplitFile::Lists(folder) => {
-                notes.push(format!("the split is that of the lists in {}", folder.display()));
-                let found = PictureLists::read(&folder)?.find(listing)?;
-                let planned = found.into_iter().map(|class| PlannedClass {
-                    display_name: class.label.clone(),
-                    name: class.label,
-                    part: Some(class.part),
-                    pictures: class.pictures,
-                });
-                planned.collect()
+    /// As [`EpisodeSampler::check`], before anything is decoded.
+    ///
+    /// # Errors
+    /// When there are too few classes or pictures; files that were passed over are mentioned.
+    pub fn check(&self, sampler: &EpisodeSampler, classes: &[ClassId], part: &str) -> Result<()> {
+        sampler.check_sizes(&self.classes, classes, part).map_err(|mut message| {
+            if let Some(others) = self.listing.passed_over() {
+                message.push_str(&format!("; {others}, for pictures end in {}", endings()));
             }
-            SplitFile::Classes(path) => {
-                notes.push(format!("the split is that of {}", path.display()));
-                let split = parse_split(&path.display().to_string(), &read_bounded(&path, MAX_BYTES)?)?;
-                by_split(&split, by_folder(options, listing)?, notes)?
+            Error::input(self.options.path.display(), message)
+        })
+    }
+
+    /// Decodes the pictures if that was not done before.
+    ///
+    /// # Errors
+    /// When pictures are damaged, or the cache cannot be written.
+    pub fn open(self, progress: &mut dyn Progress) -> Result<OpenedImages> {
+        let Self { options, listing, places, classes, splits, mut notes } = self;
+        let shape = options.shape;
+        let pictures: Vec<&Found> = places.iter().map(|&place| &listing.pictures[place]).collect();
+        let (pixels, changes) = match &options.storage {
+            Storage::Memory => {
+                let mut pixels = Vec::new();
+                let changes = parallel::decode_in_order(&listing, &pictures, shape, progress, |part| {
+                    pixels.try_reserve(part.len()).map_err(|_| {
+                        let message = "the decoded pictures do not fit into memory; use a cache folder";
+                        Error::input(options.path.display(), message)
+                    })?;
+                    pixels.extend_from_slice(part);
+                    Ok(())
+                })?;
+                (Pixels::Memory(pixels), changes)
             }
-            SplitFile::None => by_folder(options, listing)?,
+            storage => {
+                let folder = match storage {
+                    Storage::CacheIn(folder) => folder.clone(),
+                    _ => default_cache_folder()?,
+                };
+                let pixels = cache::open_or_make(&folder, &listing, &pictures, shape, progress)?;
+                let changes = pixels.changes;
+                (Pixels::Cached(pixels), changes)
+            }
         };
-        if let Some(least) = options.min_pictures {
-            let (kept, small): (Vec<_>, Vec<_>) =
-                classes.into_iter().partition(|class| class.pictures.len() >= least);
-            if kept.is_empty() {
-                let message = format!(
-                    "none of {} has `data.min_examples = {least}` pictures, the largest has {}; lower it",
-                    if small.len() == 1 { "1 class".into() } else { format!("{} classes", small.len()) },
-                    small.iter().map(|class| class.pictures.len()).max().unwrap_or(0)
-                );
-                return Err(Error::input(options.path.display(), message));
-            }
-            if !small.is_empty() {
-                let names = listed(small.iter().map(|class| class.name.as_str()));
-                notes.push(format!("left out for fewer than {}: {names}", counted(least, "picture")));
-            }
-            classes = kept;
+        let total = pictures.len();
+        if changes.resized > 0 {
+            let (resized, side) = (changes.resized, shape.side);
+            notes.push(format!("{resized} of {total} pictures were resized to {side} x {side} pixels"));
         }
-        Ok(Self { classes })
-    }
-
-    /// Classes and parts with the numbers that pictures have once they are decoded in this order.
-    fn number(self) -> (Vec<ImageClass>, Splits) {
-        let mut splits = Splits::default();
-        let mut first = 0;
-        let numbered = |(index, class): (usize, PlannedClass)| {
-            if let Some(part) = class.part {
-                splits.part_mut(part).push(ClassId::upright(index as u32));
-            }
-            let pictures: Vec<usize> = (first..first + class.pictures.len()).collect();
-            first += pictures.len();
-            ImageClass { name: class.name, display_name: class.display_name, pictures }
-        };
-        let classes = self.classes.into_iter().enumerate().map(numbered).collect();
-        (classes, splits)
+        if changes.converted > 0 {
+            let what = if shape.channels.count() == 1 { "grey" } else { "colour" };
+            notes.push(format!("{} of {total} pictures were converted to {what}", changes.converted));
+        }
+        let names = pictures.iter().map(|picture| picture.path()).collect();
+        let set = ImageSet::new(options.path.display().to_string(), shape, classes, names, pixels)?;
+        Ok(OpenedImages { set, splits, changes, notes })
     }
 }
 
-/// The file that divides the classes.
-enum SplitFile {
-    Classes(PathBuf),
-    Lists(PathBuf),
-    None,
-}
-
-impl SplitFile {
-    fn choose(options: &ImageOptions) -> Result<Self> {
-        match &options.split {
-            SplitChoice::Whole | SplitChoice::Made(_) => Ok(Self::None),
-            SplitChoice::Automatic(_) => Ok(Self::within(&options.path)),
-            SplitChoice::Path(path) if path.is_dir() => match Self::within(path) {
-                Self::None => Err(Error::input(
-                    path.display(),
-                    "expected `split.csv`, or `train.csv`, `val.csv` and `test.csv`, in this folder",
-                )),
-                found => Ok(found),
-            },
-            SplitChoice::Path(path) => Ok(Self::Classes(path.clone())),
-        }
-    }
-
-    fn within(folder: &Path) -> Self {
-        let one = folder.join("split.csv");
-        if one.is_file() {
-            Self::Classes(one)
-        } else if PictureLists::are_in(folder) {
-            Self::Lists(folder.to_path_buf())
-        } else {
-            Self::None
-        }
-    }
-}
-
-/// Every folder a class; the listing is sorted by folder.
-fn by_folder(options: &ImageOptions, listing: &Listing) -> Result<Vec<PlannedClass>> {
-    let mut classes: Vec<PlannedClass> = Vec::new();
-    for (place, picture) in listing.pictures.iter().enumerate() {
-        match classes.last_mut() {
-            Some(class) if class.name == picture.class => class.pictures.push(place),
-            _ => classes.push(PlannedClass {
-                name: picture.class.clone(),
-                display_name: picture.class.clone(),
-                part: None,
-                pictures: vec![place],
-            }),
-        }
-    }
-    if let Some(root) = classes.first().filter(|class| class.name.is_empty())
-        && options.root_pictures == RootPictures::Refused
-    {
-        let message = format!(
-            "{} ({}) {} in no folder of a class; give each class a folder of its own",
-            counted(root.pictures.len(), "picture"),
-            listed(root.pictures.iter().map(|&place| listing.pictures[place].name.as_str())),
-            if root.pictures.len() == 1 { "lies" } else { "lie" }
-        );
-        return Err(Error::input(options.path.display(), message));
-    }
-    Ok(classes)
-}
-
-/// The classes that a split file names, with their parts and names for people, in the order of their names.
-fn by_split(
-    split: &ClassSplit,
-    classes: Vec<PlannedClass>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<PlannedClass>> {
-    split.check_classes(&classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>())?;
-    let rows: std::collections::HashMap<&str, _> =
-        split.rows.iter().map(|row| (row.class.as_str(), row)).collect();
-    let (mut named, mut others) = (Vec::new(), Vec::new());
-    for mut class in classes {
-        match rows.get(class.name.as_str()) {
-            Some(row) => {
-                class.part = Some(row.part);
-                class.display_name = row.display_name.clone().unwrap_or(class.display_name);
-                named.push(class);
-            }
-            None => others.push(class.name),
-        }
-    }
-    if !others.is_empty() {
-        let names = listed(others.iter().map(String::as_str));
-        let count = others.len();
-        notes.push(format!("{count} classes of the data are not in the split and left out: {names}"));
-    }
-    Ok(named)
+/// Opens a set of pictures; decodes them if that was not done before.
+///
+/// # Errors
+/// As [`find_images`] and [`FoundImages::open`].
+pub fn open_images(options: &ImageOptions, progress: &mut dyn Progress) -> Result<OpenedImages> {
+    find_images(options)?.open(progress)
 }

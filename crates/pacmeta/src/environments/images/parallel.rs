@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::Progress;
 use super::decode::{Changes, PictureShape, decode_into};
+use super::failures::Failures;
 use super::source::{Found, Listing, OpenFile};
 use crate::error::{Error, Result};
 
@@ -12,7 +13,8 @@ const BATCH: usize = 512;
 /// Bytes of decoded pixels that are held at a time.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// Decodes pictures batch by batch and hands the pixels of each batch to `take`.
+/// Decodes pictures batch by batch and hands the pixels of each batch to `take`. After a picture that cannot be decoded the
+/// others are only looked at, so that all such pictures are told at once.
 pub(super) fn decode_in_order(
     listing: &Listing,
     pictures: &[&Found],
@@ -23,7 +25,7 @@ pub(super) fn decode_in_order(
     let size = shape.bytes();
     let batch = (BATCH_BYTES / size).clamp(1, BATCH);
     let mut buffer = vec![0; size * batch.min(pictures.len())];
-    let mut changes = Changes::default();
+    let (mut changes, mut failures) = (Changes::default(), Failures::default());
     let (mut done, total) = (0, pictures.len());
     progress.decoded(done, total);
     for part in pictures.chunks(batch) {
@@ -37,16 +39,21 @@ pub(super) fn decode_in_order(
                 decode_into(&listing.describe(picture), &bytes, shape, pixels)
             })
             .collect();
-        // The first failure in order, whatever thread met one first.
         for outcome in outcomes {
-            changes += outcome?;
+            match outcome {
+                Ok(change) => changes += change,
+                Err(error) => failures.add(error)?,
+            }
         }
-        take(pixels)?;
+        if failures.is_empty() {
+            take(pixels)?;
+        }
         done += part.len();
         progress.decoded(done, total);
         if progress.stop() && done < total {
             return Err(Error::DecodingInterrupted { done, total });
         }
     }
+    failures.check(&listing.root, total)?;
     Ok(changes)
 }

@@ -6,13 +6,13 @@
 //! order depends neither on the file system nor on how a zip file was packed.
 //!
 //! Nothing is unpacked to disk. Names that lead out of the folder, links, pictures that occur twice and entries that
-//! are larger than they say are refused.
+//! are larger than they say are refused. Files that are no pictures are passed over, and counted by their endings.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use zip::read::{ZipArchive, ZipArchiveMetadata, ZipReadOptions};
 
@@ -27,13 +27,45 @@ pub(super) const MAX_FILE_BYTES: u64 = 128 << 20;
 /// The endings of pictures, in lower case.
 pub(super) const ENDINGS: [&str; 4] = ["png", "jpg", "jpeg", "webp"];
 
-/// What tells that a file is still the same without reading it.
+/// Files beside the pictures that say which classes are for what.
+pub(super) const SPLIT_FILES: [&str; 4] = ["split.csv", "train.csv", "val.csv", "test.csv"];
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A folder of pictures for every class.
+    Classes,
+    /// Pictures, in folders or without; one alone will do.
+    Pictures,
+}
+
+impl Wanted {
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Classes => {
+                "a folder or zip file with a folder of pictures a class; check the path (`data.path`)"
+            }
+            Self::Pictures => "a picture, or a folder or zip file of pictures; check the path",
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Classes => "give each class a folder (or a zip file) of pictures",
+            Self::Pictures => "put the pictures there, or name another place",
+        }
+    }
+}
+
+/// A checksum of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stamp {
-    /// The checksum that a zip file keeps.
+    /// The one that a zip file keeps.
     Crc32(u32),
-    /// When a loose file was written last, in nanoseconds since 1970.
-    Modified(i128),
+    /// That of a loose file.
+    Crc32c(u32),
+    /// The loose file was not read yet.
+    Unread,
 }
 
 /// Where the bytes of a picture are.
@@ -81,6 +113,8 @@ pub(super) struct Listing {
     pub(super) root: PathBuf,
     pub(super) pictures: Vec<Found>,
     archives: Vec<Archive>,
+    /// Other files by their endings.
+    others: BTreeMap<String, usize>,
 }
 
 /// Zip files that a thread has open.
@@ -89,17 +123,26 @@ pub(super) struct OpenFile(Option<(usize, File)>);
 
 impl Listing {
     /// Looks for pictures in a folder or a zip file.
-    pub(super) fn find(root: &Path) -> Result<Self> {
-        let mut listing = Self { root: root.to_path_buf(), pictures: Vec::new(), archives: Vec::new() };
-        let expected = "a folder or zip file with a folder of pictures a class; check the path (`data.path`)";
-        let kind = fs::metadata(root).map_err(|source| Error::reading(root, source, expected))?;
+    pub(super) fn find(root: &Path, wanted: Wanted) -> Result<Self> {
+        let mut listing = Self {
+            root: root.to_path_buf(),
+            pictures: Vec::new(),
+            archives: Vec::new(),
+            others: BTreeMap::new(),
+        };
+        let kind = fs::metadata(root).map_err(|source| Error::reading(root, source, wanted.expected()))?;
+        let name = root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         if kind.is_dir() {
             walk::folder(root, &mut listing)?;
-        } else if ending(&root.to_string_lossy()) == "zip" {
+        } else if ending(&name) == "zip" {
             listing.add_archive(root, "")?;
+        } else if wanted == Wanted::Pictures && is_picture(&name) {
+            listing.add_file(root, "", &name)?;
         } else {
-            let message =
-                "expected a folder of pictures, a folder of zip files, or a zip file (ending `.zip`)";
+            let one = if wanted == Wanted::Pictures { "a picture, " } else { "" };
+            let message = format!(
+                "expected {one}a folder of pictures, a folder of zip files, or a zip file (ending `.zip`)"
+            );
             return Err(Error::input(root.display(), message));
         }
         listing.pictures.sort_by(|a, b| (&a.class, &a.name).cmp(&(&b.class, &b.name)));
@@ -121,9 +164,10 @@ impl Listing {
                 count => format!(" and {}", counted(count, "zip file")),
             };
             let message = format!(
-                "there is no picture; looked for files that end in {} in all folders{archives}; give each class a folder \
-                 (or a zip file) of pictures",
-                ENDINGS.map(|ending| format!(".{ending}")).join(", ")
+                "there is no picture; looked for files that end in {} in all folders{archives}{}; {}",
+                endings(),
+                listing.passed_over().map_or(String::new(), |others| format!("; {others}")),
+                wanted.advice()
             );
             return Err(Error::input(root.display(), message));
         }
@@ -136,19 +180,38 @@ impl Listing {
             return Ok(());
         }
         let metadata = fs::metadata(path).map_err(|source| Error::io("read", path, source))?;
-        let modified = metadata.modified().map_err(|source| Error::io("read", path, source))?;
-        let nanoseconds = match modified.duration_since(UNIX_EPOCH) {
-            Ok(after) => after.as_nanos() as i128,
-            Err(before) => -(before.duration().as_nanos() as i128),
-        };
         self.pictures.push(Found {
             class: class.to_owned(),
             name: name.to_owned(),
             length: metadata.len(),
-            stamp: Stamp::Modified(nanoseconds),
+            stamp: Stamp::Unread,
             place: Place::Loose(path.to_path_buf()),
         });
         Ok(())
+    }
+
+    /// Counts a file that is no picture.
+    pub(super) fn pass_over(&mut self, name: &str) {
+        if !is_hidden(name) {
+            *self.others.entry(ending(name)).or_default() += 1;
+        }
+    }
+
+    /// How many files are no pictures, if there are any.
+    pub(super) fn passed_over(&self) -> Option<String> {
+        let count: usize = self.others.values().sum();
+        let mut endings: Vec<(&String, &usize)> = self.others.iter().collect();
+        endings.sort_by_key(|&(_, count)| std::cmp::Reverse(*count));
+        let more = if endings.len() > 5 { ", ..." } else { "" };
+        let told = endings.into_iter().take(5).map(|(ending, count)| match ending.as_str() {
+            "" => format!("no ending {count}"),
+            ending => format!(".{} {count}", ending.escape_debug()),
+        });
+        let told = told.collect::<Vec<_>>().join(", ");
+        let files = counted(count, "file");
+        (count > 0).then(|| {
+            format!("{files} {} passed over ({told}{more})", if count == 1 { "was" } else { "were" })
+        })
     }
 
     /// Adds the pictures of a zip file, whose root is the folder `class`.
@@ -176,7 +239,11 @@ impl Listing {
             let parts = parts_inside(&full).map_err(wrong)?;
             let Some((&name, folders)) = parts.split_last() else { continue };
             let hidden = folders.iter().any(|part| is_hidden(part));
-            if entry.is_dir() || hidden || !is_picture(name) {
+            if entry.is_dir() || hidden {
+                continue;
+            }
+            if !is_picture(name) {
+                self.pass_over(name);
                 continue;
             }
             if entry.is_symlink() {
@@ -207,7 +274,7 @@ impl Listing {
     /// The bytes of a picture. `open` keeps a zip file open from one call to the next.
     pub(super) fn read(&self, picture: &Found, open: &mut OpenFile) -> Result<Vec<u8>> {
         let (archive, index) = match &picture.place {
-            Place::Loose(path) => return read_bounded(path, MAX_FILE_BYTES),
+            Place::Loose(path) => return read_loose(path, picture.stamp),
             Place::Entry { archive, entry } => (*archive, *entry),
         };
         let Archive { path, directory } = &self.archives[archive];
@@ -219,14 +286,17 @@ impl Listing {
             }
         };
         let wrong = |message: String| Error::input(self.describe(picture), message);
-        let damaged = |problem: &dyn std::fmt::Display| wrong(format!("cannot be unpacked ({problem})"));
+        let damaged = |problem: &dyn std::fmt::Display| {
+            let advice = "is the zip file whole? Fetch it again, or pack it again";
+            wrong(format!("cannot be unpacked ({problem}); {advice}"))
+        };
         let entry = directory.entry(index).map_err(|problem| damaged(&problem))?;
         let reader = entry.with_reader(file, ZipReadOptions::new()).map_err(|problem| damaged(&problem))?;
         let mut bytes = Vec::new();
         // One byte more than stated tells an entry that unpacks to more than it says.
         reader.take(picture.length + 1).read_to_end(&mut bytes).map_err(|problem| damaged(&problem))?;
         if bytes.len() as u64 != picture.length {
-            let message = "does not have the number of bytes that the zip file states for it";
+            let message = "does not have the number of bytes that the zip file states for it; fetch it again, or pack it again";
             return Err(wrong(message.to_owned()));
         }
         Ok(bytes)
@@ -244,6 +314,28 @@ impl Listing {
             }
         }
     }
+}
+
+/// The bytes of a loose file; if its checksum is known, it must still be the same.
+fn read_loose(path: &Path, stamp: Stamp) -> Result<Vec<u8>> {
+    let bytes = read_bounded(path, MAX_FILE_BYTES).map_err(|error| match error {
+        Error::Io { action, path, source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            let expected = Some("a file that you may read; change its permissions or remove it");
+            Error::Io { action, path, source, expected }
+        }
+        other => other,
+    })?;
+    match stamp {
+        Stamp::Crc32c(stamp) if stamp != crc32c::crc32c(&bytes) => {
+            Err(Error::input(path.display(), "was changed while the pictures were read; start again"))
+        }
+        _ => Ok(bytes),
+    }
+}
+
+/// The endings of pictures, for people.
+pub(super) fn endings() -> String {
+    ENDINGS.map(|ending| format!(".{ending}")).join(", ")
 }
 
 pub(super) fn too_long(length: u64) -> String {
@@ -291,7 +383,7 @@ pub(super) fn stem(name: &str) -> &str {
 
 /// Files and folders that people do not see and did not make.
 pub(super) fn is_hidden(name: &str) -> bool {
-    name.starts_with('.') || name == "__MACOSX"
+    name.starts_with('.') || matches!(name, "__MACOSX" | "Thumbs.db" | "desktop.ini")
 }
 
 pub(super) fn is_picture(name: &str) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! Meta-learning is tested on classes never seen before, so the parts share no class. The parts come from a CSV file with
 //! the columns `class` (or `wnid`, or `label`) and `split` (`train`, `val` or `validation`, `test`) and perhaps `name`, the
-//! name for people; from lists of pictures (see `lists`); or from a keyed draw, which [`Splits::to_csv`] writes down.
+//! name for people; from lists of pictures (see `lists`); from folders called after the parts; or from a keyed draw, which
+//! [`Splits::to_csv`] writes down.
 
 use std::collections::HashMap;
 
@@ -35,6 +36,11 @@ impl Part {
             Self::Validation => "val",
             Self::Test => "test",
         }
+    }
+
+    /// The part that a folder of this name is for.
+    pub(super) fn of_folder(name: &str) -> Option<Self> {
+        if name.eq_ignore_ascii_case("valid") { Some(Self::Validation) } else { Self::from_word(name) }
     }
 
     fn from_word(word: &str) -> Option<Self> {
@@ -83,6 +89,11 @@ pub struct ClassSplit {
 /// # Ok::<(), pacmeta::Error>(())
 /// ```
 pub fn parse_split(origin: &str, bytes: &[u8]) -> Result<ClassSplit> {
+    if bytes.trim_ascii().is_empty() {
+        let message =
+            "the file is empty; expected a line with the columns `class` and `split`, then one class a line";
+        return Err(Error::input(origin, message));
+    }
     let mut table = Table::open(origin, bytes)?;
     let known =
         ["class", "wnid", "label"].into_iter().find(|name| table.header.iter().any(|found| found == name));
@@ -214,7 +225,12 @@ impl Splits {
     /// # Errors
     /// When the fractions are not fractions.
     pub fn made(set: &ImageSet, recipe: &SplitRecipe) -> Result<Self> {
-        let mut classes = set.class_ids();
+        Self::drawn(set.classes().len() as u32, recipe)
+    }
+
+    /// The same for so many classes.
+    pub(super) fn drawn(classes: u32, recipe: &SplitRecipe) -> Result<Self> {
+        let mut classes: Vec<ClassId> = (0..classes).map(ClassId::upright).collect();
         let [train, validation, _] = recipe.counts(classes.len())?;
         recipe.key.named("split").generator().shuffle(&mut classes);
         let mut test = classes.split_off(train + validation);

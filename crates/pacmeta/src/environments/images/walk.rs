@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::source::{Listing, ending, is_hidden, is_picture, join, stem};
+use super::source::{Listing, SPLIT_FILES, ending, is_hidden, is_picture, join, stem};
 use crate::error::{Error, Result};
 
 /// Folders in folders deeper than this are refused rather than followed.
@@ -46,6 +46,9 @@ impl Walk<'_> {
             };
             let is_archive = kind.is_file() && ending(&shown) == "zip";
             if !(kind.is_dir() || is_archive || (kind.is_file() && is_picture(&shown))) {
+                if !(class.is_empty() && SPLIT_FILES.contains(&&*shown)) {
+                    self.listing.pass_over(&shown);
+                }
                 continue;
             }
             let Some(name) = name.to_str() else {

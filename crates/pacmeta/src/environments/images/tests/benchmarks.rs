@@ -1,7 +1,7 @@
 //! The public benchmarks, where they lie in `../shared/data` beside the repository.
 
 use super::*;
-use crate::environments::images::source::{Listing, OpenFile};
+use crate::environments::images::source::{Listing, OpenFile, Wanted};
 
 /// A folder of the benchmarks, if it is there.
 fn benchmark(name: &str) -> Option<std::path::PathBuf> {
@@ -16,7 +16,7 @@ fn benchmark(name: &str) -> Option<std::path::PathBuf> {
 #[test]
 fn mini_imagenet_is_as_published() {
     let Some(path) = benchmark("miniimagenet") else { return };
-    let listing = Listing::find(&path).unwrap();
+    let listing = Listing::find(&path, Wanted::Classes).unwrap();
     assert_eq!(listing.pictures.len(), 60_000);
     let split = parse_split("split.csv", &std::fs::read(path.join("split.csv")).unwrap()).unwrap();
     let count = |part| split.rows.iter().filter(|row| row.part == part).count();
@@ -55,7 +55,7 @@ fn mini_imagenet_is_as_published() {
 #[test]
 fn omniglot_has_1623_characters_of_20_pictures() {
     let Some(path) = benchmark("omniglot") else { return };
-    let listing = Listing::find(&path).unwrap();
+    let listing = Listing::find(&path, Wanted::Classes).unwrap();
     let classes: Vec<_> = listing.pictures.chunk_by(|a, b| a.class == b.class).collect();
     assert_eq!((classes.len(), listing.pictures.len()), (1623, 32_460));
     assert!(classes.iter().all(|class| class.len() == 20));

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use crate::environments::images::source::{Listing, OpenFile};
+use crate::environments::images::source::{Listing, OpenFile, Wanted};
 
 /// A picture of one grey value.
 pub(in super::super) fn png(side: u32, value: u8) -> Vec<u8> {
@@ -45,7 +45,7 @@ fn paths(listing: &Listing) -> Vec<String> {
 }
 
 fn problem(path: &Path) -> String {
-    let error = Listing::find(path).unwrap_err();
+    let error = Listing::find(path, Wanted::Classes).unwrap_err();
     assert!(error.is_input(), "{error}");
     error.to_string()
 }
@@ -65,9 +65,10 @@ fn folders_are_classes_and_all_else_is_passed_over() {
     for name in names.into_iter().chain(["split.csv", "b/notes.txt", "b/Thumbs.db", "png"]) {
         put(folder.path(), name, b"unread");
     }
-    let listing = Listing::find(folder.path()).unwrap();
+    let listing = Listing::find(folder.path(), Wanted::Classes).unwrap();
     assert_eq!(paths(&listing), ["a/y.jpg", "a/deep/x.webp", "b/10.jpeg", "b/2.PNG"]);
     assert_eq!((listing.pictures[1].class.as_str(), listing.pictures[1].length), ("a/deep", 6));
+    assert_eq!(listing.passed_over().unwrap(), "2 files were passed over (no ending 1, .txt 1)");
 }
 
 #[test]
@@ -83,7 +84,8 @@ fn a_zip_file_is_a_folder_of_its_name() {
     pack(&folder.path().join("glyphs.zip"), content);
     pack(&folder.path().join("n01.ZIP"), &[("x.png", b"three"), ("./y.png", b"four")]);
     put(folder.path(), "loose/z.png", b"five");
-    let listing = Listing::find(folder.path()).unwrap();
+    let listing = Listing::find(folder.path(), Wanted::Classes).unwrap();
+    assert_eq!(listing.passed_over().unwrap(), "1 file was passed over (.txt 1)");
     let expected = [
         ("glyphs/latin/a/1.png", "two!"),
         ("glyphs/latin/b/1.png", "one"),
@@ -98,7 +100,7 @@ fn a_zip_file_is_a_folder_of_its_name() {
         assert_eq!(listing.read(picture, &mut open).unwrap(), content.as_bytes());
     }
 
-    let alone = Listing::find(&folder.path().join("glyphs.zip")).unwrap();
+    let alone = Listing::find(&folder.path().join("glyphs.zip"), Wanted::Classes).unwrap();
     assert_eq!(paths(&alone), ["latin/a/1.png", "latin/b/1.png", "latin/c/1.png"]);
     assert!(alone.describe(&alone.pictures[0]).ends_with("glyphs.zip, entry `latin/a/1.png`"));
 }
@@ -112,6 +114,7 @@ fn places_without_pictures_are_explained() {
         message.contains("there is no picture; looked for files that end in .png, .jpg, .jpeg, .webp"),
         "{message}"
     );
+    assert!(message.contains("; 1 file was passed over (.gif 1); give each class a folder"), "{message}");
     assert!(problem(&folder.path().join("a/b.gif")).contains("expected a folder of pictures"));
     assert!(problem(&folder.path().join("absent")).contains("absent"));
     put(folder.path(), "a/c.zip", b"not a zip file");
@@ -119,6 +122,21 @@ fn places_without_pictures_are_explained() {
     assert!(message.contains("c.zip: the zip file cannot be read"), "{message}");
     pack(&folder.path().join("a/c.zip"), &[("readme", b"")]);
     assert!(problem(folder.path()).contains("in all folders and 1 zip file"));
+}
+
+#[test]
+fn one_picture_is_enough_where_pictures_are_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "a/x.png", b"unread");
+    let picture = folder.path().join("a/x.png");
+    assert_eq!(paths(&Listing::find(&picture, Wanted::Pictures).unwrap()), ["x.png"]);
+    assert!(problem(&picture).contains("expected a folder of pictures"));
+    put(folder.path(), "empty/notes.txt", b"text");
+    let error = Listing::find(&folder.path().join("empty"), Wanted::Pictures).unwrap_err().to_string();
+    assert!(error.contains("(.txt 1); put the pictures there") && !error.contains("class"), "{error}");
+    let error =
+        Listing::find(&folder.path().join("empty/notes.txt"), Wanted::Pictures).unwrap_err().to_string();
+    assert!(error.contains("expected a picture, a folder of pictures"), "{error}");
 }
 
 #[test]
@@ -184,7 +202,7 @@ fn entries_larger_than_they_say_or_than_allowed_are_refused() {
     };
     for stated in [1_000, 2_000_000] {
         restate(stated);
-        let listing = Listing::find(&path).unwrap();
+        let listing = Listing::find(&path, Wanted::Classes).unwrap();
         let error = listing.read(&listing.pictures[0], &mut OpenFile::default()).unwrap_err();
         let message = error.to_string();
         let reason = message.split_once("entry `a/1.png`: ").map(|(_, reason)| reason);
@@ -210,9 +228,10 @@ fn damage_in_a_zip_file_is_noticed() {
     let start = bytes.windows(7).position(|part| part == b"a/1.png").unwrap() + 7;
     bytes[start + 20] ^= 0x55;
     fs::write(&path, &bytes).unwrap();
-    let listing = Listing::find(&path).unwrap();
+    let listing = Listing::find(&path, Wanted::Classes).unwrap();
     let error = listing.read(&listing.pictures[0], &mut OpenFile::default()).unwrap_err();
     assert!(error.is_input() && error.to_string().contains("a.zip, entry `a/1.png`"), "{error}");
+    assert!(error.to_string().contains("again"), "nothing is advised: {error}");
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     assert!(problem(&path).contains("the zip file cannot be read"));
 }
@@ -229,7 +248,7 @@ fn links_stay_inside_the_folder() {
     symlink("../a/1.png", data.join("a/2.png")).unwrap();
     symlink("nowhere", data.join("dangling")).unwrap();
     symlink("/etc/hostname", data.join("notes")).unwrap();
-    let listing = Listing::find(&data).unwrap();
+    let listing = Listing::find(&data, Wanted::Classes).unwrap();
     assert_eq!(paths(&listing), ["a/1.png", "a/2.png", "b/1.png", "b/2.png"]);
 
     for (target, link, expected) in [
@@ -259,12 +278,12 @@ proptest! {
         let zip = place.path().join("x.zip");
         let content: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), name.as_bytes())).collect();
         pack(&zip, &content);
-        match Listing::find(&zip) {
+        match Listing::find(&zip, Wanted::Classes) {
             Ok(packed) => {
                 let folder = place.path().join("folder");
                 fs::create_dir(&folder).unwrap();
                 names.iter().for_each(|name| put(&folder, name, name.as_bytes()));
-                let loose = Listing::find(&folder).unwrap();
+                let loose = Listing::find(&folder, Wanted::Classes).unwrap();
                 prop_assert_eq!(paths(&packed), paths(&loose));
                 for (a, b) in packed.pictures.iter().zip(&loose.pictures) {
                     prop_assert!(!a.class.split('/').any(|part| part == ".." || part == "."));
@@ -287,7 +306,7 @@ proptest! {
         bytes[index] = value;
         bytes.truncate(bytes.len().saturating_sub(cut.saturating_sub(3800)));
         fs::write(&path, &bytes).unwrap();
-        if let Ok(listing) = Listing::find(&path) {
+        if let Ok(listing) = Listing::find(&path, Wanted::Classes) {
             for picture in &listing.pictures {
                 let _ = listing.read(picture, &mut OpenFile::default());
             }

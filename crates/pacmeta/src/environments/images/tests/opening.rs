@@ -178,7 +178,9 @@ fn a_split_that_does_not_fit_is_explained() {
         let split = SplitChoice::Path(path.to_path_buf());
         problem(&ImageOptions { split, ..ImageOptions::small(folder.path(), SHAPE) })
     };
-    assert!(with(&folder.path().join("none.csv")).contains("none.csv"));
+    let message = with(&folder.path().join("none.csv"));
+    assert!(message.contains("none.csv: there is no such file; expected a CSV file"), "{message}");
+    assert!(message.contains("`data.split`"), "{message}");
     assert!(with(&folder.path().join("cat")).contains("expected `split.csv`, or `train.csv`"));
     put(folder.path(), "other.csv", b"class,split\ncta,train\n");
     let message = with(&folder.path().join("other.csv"));
@@ -192,6 +194,63 @@ fn damaged_pictures_are_named_with_their_zip_file() {
     pack(&folder.path().join("cat.zip"), &[("1.png", &whole), ("2.png", &whole[..40])]);
     let message = problem(&ImageOptions::small(folder.path(), SHAPE));
     assert!(message.contains("cat.zip, entry `2.png`: the picture is damaged or cut short"), "{message}");
+}
+
+#[test]
+fn all_damaged_pictures_are_told_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = png(6, 1);
+    for picture in 0..15 {
+        let bytes = if picture % 5 == 4 { &whole[..] } else { &whole[..40] };
+        put(folder.path(), &format!("cat/{picture:02}.png"), bytes);
+    }
+    let message = problem(&ImageOptions::small(folder.path(), SHAPE));
+    assert!(message.contains("12 of 15 pictures cannot be used:"), "{message}");
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), 12, "{message}");
+    assert!(lines[1].contains("00.png: the picture is damaged"), "{message}");
+    assert!(lines[10].contains("11.png: the picture is damaged") && lines[11] == "  and 2 more", "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn pictures_that_may_not_be_read_are_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let (data, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    pets(data.path());
+    let path = data.path().join("dog/dog2.png");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        eprintln!("skipped: this user may read everything");
+        return;
+    }
+    let small = ImageOptions::small(data.path(), SHAPE);
+    let storage = Storage::CacheIn(cache.path().to_path_buf());
+    for options in [small.clone(), ImageOptions { storage, ..small }] {
+        let message = problem(&options);
+        assert!(message.contains("dog2.png") && message.contains("change its permissions"), "{message}");
+    }
+}
+
+#[test]
+fn sizes_are_checked_before_anything_is_decoded() {
+    let folder = tempfile::tempdir().unwrap();
+    for (class, count) in [("cat", 3), ("dog", 4), ("emu", 2)] {
+        (0..count).for_each(|picture| put(folder.path(), &format!("{class}/{picture}.png"), b"no picture"));
+    }
+    (0..160).for_each(|picture| put(folder.path(), &format!("emu/{picture}.bmp"), b"BM"));
+    let found = find_images(&ImageOptions::small(folder.path(), SHAPE)).unwrap();
+    assert_eq!(found.classes().iter().map(|class| class.pictures.len()).collect::<Vec<_>>(), [3, 4, 2]);
+    let classes: Vec<ClassId> = (0..3).map(ClassId::upright).collect();
+    let check = |way, shots, part| found.check(&EpisodeSampler { way, shots }, &classes, part);
+    check(3, 2, "training").unwrap();
+    let message = check(3, 3, "training").unwrap_err().to_string();
+    let others = "; 160 files were passed over (.bmp 160), for pictures end in .png, .jpg, .jpeg, .webp";
+    assert!(message.contains("1 class of the training part") && message.ends_with(others), "{message}");
+    let message = check(4, 1, "validation").unwrap_err().to_string();
+    assert!(message.contains("`training.validation_tasks = 0`"), "{message}");
+    assert!(!check(4, 1, "test").unwrap_err().to_string().contains("validation"));
+    assert!(found.open(&mut ()).unwrap_err().to_string().contains("9 of 9 pictures cannot be used"));
 }
 
 /// Counts pictures, and stops after some.

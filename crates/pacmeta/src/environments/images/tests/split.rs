@@ -44,7 +44,10 @@ fn wrong_split_files_are_explained() {
         ("klass,split\na,train\n", "there is no column `class` (did you mean `klass`?)"),
         ("class\na\n", "there is no column `split`"),
         ("class,split\n", "there is no row after the header"),
-        ("", "the file is empty"),
+        (
+            "",
+            "the file is empty; expected a line with the columns `class` and `split`, then one class a line",
+        ),
         ("class,split\na\n", "expected 2 fields as in the header, found 1"),
     ] {
         assert!(problem(text).contains(expected), "{text:?}: {}", problem(text));
@@ -70,6 +73,10 @@ fn lists_of_pictures_are_read_and_wrong_ones_explained() {
         ("filename\na.jpg\n", "there is no column `label`"),
         ("filename,label\na.jpg,\n", "train.csv, line 2, column `label`: the value is missing"),
         ("filename,label\n", "one picture a line"),
+        (
+            " \r\n",
+            "the file is empty; expected a line with the columns `filename` and `label`, then one picture",
+        ),
     ] {
         let message = parse_picture_list("train.csv", text.as_bytes()).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
