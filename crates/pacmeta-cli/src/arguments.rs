@@ -363,8 +363,8 @@ pub(crate) struct Adapt {
     /// The CSV column that names the task [default: that of the run, else `task`]
     #[arg(long, value_name = "NAME")]
     pub(crate) task_column: Option<String>,
-    /// The inputs to predict at (standard input if `-` or absent), a folder (or zip) of pictures, or JSON lines of sentences (standard
-    /// input if `-`)
+    /// The inputs to predict at (standard input if `-` or absent), a picture or a folder (or zip) of pictures, or JSON lines of sentences
+    /// (standard input if `-`)
     #[arg(long, value_name = "PATH")]
     pub(crate) query: Option<PathBuf>,
     /// Where predictions go [default: standard output]

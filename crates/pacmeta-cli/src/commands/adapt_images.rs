@@ -5,7 +5,7 @@ use std::path::Path;
 use pacmeta::classification::most_probable;
 use pacmeta::config::images::Normalisation;
 use pacmeta::environments::images::{
-    Channels, ImageOptions, ImageSet, PictureShape, RootPictures, open_images,
+    Channels, FoundImages, ImageOptions, ImageSet, PictureShape, RootPictures, find_images,
 };
 use pacmeta::images::{ImageModel, LabelledPictures};
 use pacmeta::training::checkpoint::Checkpoint;
@@ -49,7 +49,7 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
     let Some(query) = &arguments.query else {
         return Err(Error::input(
             "option `--query`",
-            "expected a folder or zip file of pictures to classify",
+            "expected a picture, or a folder or zip file of pictures to classify",
         ));
     };
     if let Some(output) = &arguments.output {
@@ -60,8 +60,10 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
         return Err(Error::input(arguments.run.display(), "has a number of channels that no picture has"));
     };
     let shape = PictureShape { side: spec.side, channels };
-    let support = open(&arguments.support, shape, RootPictures::Refused)?;
-    let queries = open(query, shape, RootPictures::OneClass)?;
+    // Both are looked for before either is decoded.
+    let support = find(&arguments.support, shape, RootPictures::Refused)?;
+    let queries = find(query, shape, RootPictures::OneClass)?;
+    let (support, queries) = (open(&arguments.support, support)?, open(query, queries)?);
     let names: Vec<&str> = support.classes().iter().map(|class| class.name.as_str()).collect();
     if names.len() < 2 {
         let message =
@@ -70,12 +72,11 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
     }
     let learned =
         model.parameters().tensor("head.weight").is_some_and(|head| head.iter().any(|&value| value != 0.0));
-    if names.len() != spec.classes && learned {
-        remark(&format!(
-            "{} classes here, {} in training: the head starts at zero instead of its learned weights",
-            names.len(),
-            spec.classes
-        ));
+    if learned {
+        remark(
+            "the head starts at zero instead of its learned weights, which belong to places of classes in training tasks and would \
+             make predictions depend on the order of the folders; a run with prior.head = \"zero\" learns none",
+        );
     }
     let (pixels, labels) = gathered(&support);
     let labelled = LabelledPictures { pixels: &pixels, labels: &labels, classes: names.len() };
@@ -102,8 +103,12 @@ pub(super) fn run(model: ImageModel, arguments: &Adapt) -> Result<()> {
     )
 }
 
-fn open(path: &Path, shape: PictureShape, root_pictures: RootPictures) -> Result<ImageSet> {
-    let opened = open_images(&ImageOptions { root_pictures, ..ImageOptions::small(path, shape) }, &mut ())?;
+fn find(path: &Path, shape: PictureShape, root_pictures: RootPictures) -> Result<FoundImages> {
+    find_images(&ImageOptions { root_pictures, ..ImageOptions::small(path, shape) })
+}
+
+fn open(path: &Path, found: FoundImages) -> Result<ImageSet> {
+    let opened = found.open(&mut ())?;
     opened.notes.iter().for_each(|note| remark(&format!("{}: {note}", path.display())));
     Ok(opened.set)
 }

@@ -100,7 +100,8 @@ impl ImageModel {
 
     /// Adapts to a few labelled pictures and classifies others: for each query, the probability of each class.
     ///
-    /// The head starts at its learned weights where the number of classes is that of training, and at zero otherwise.
+    /// The head starts at zero, whatever was learned: weights of the first class in training tasks say nothing about the one
+    /// that happens to be first here, and answers would depend on the order of the classes.
     ///
     /// # Errors
     /// When sizes do not fit, or a number is not finite.
@@ -120,10 +121,8 @@ impl ImageModel {
             ));
         }
         let mut single = self.rounded();
-        if support.classes != self.spec.classes {
-            single.truncate(body.layout().len());
-            single.resize(single.len() + support.classes * (body.feature_count() + 1), 0.0);
-        }
+        single.truncate(body.layout().len());
+        single.resize(single.len() + support.classes * (body.feature_count() + 1), 0.0);
         let method = AdaptingMethod::build(&self.settings, self.adapts)?;
         let classifier = Classifier {
             network: Network { body: &body, parameters: &single, classes: support.classes },
