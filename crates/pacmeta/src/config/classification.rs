@@ -133,6 +133,7 @@ pub enum EstimatorKind {
 /// | `estimator` | pacoh | `"posterior"` | samples of what PACOH's gradient is estimated from | `"posterior"`, `"prior"` |
 /// | `samples` | with the estimator `"prior"` | 10 | draws from the prior | 1 to 10000 |
 /// | `split` | pacmaml, bmaml, maml, fomaml | `"nested"` | whether the adapted head is judged on all of S or on the rest of it | `"nested"`, `"disjoint"` |
+/// | `way_back` | all, on texts; counts for maml and bmaml | `"tape"` | how the gradient goes back through the inner steps: all on one tape, or one by one, computed again, with less memory | `"tape"`, `"recompute"` |
 ///
 /// With `adapts = "network"` an inner step is a forward and a backward pass of the body, and batch norm takes the statistics of
 /// each pass: with six steps an iteration takes four to eight times as long as with an adapting head. Defaults are the same; rates

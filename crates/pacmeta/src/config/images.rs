@@ -19,8 +19,8 @@ use crate::error::{Error, Result};
 use crate::priors::{ConvolutionSpec, Downsampling};
 
 const TRAINING: Kind = Kind::Images;
-const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
-const DATA_KEYS: &[&str] = &[
+pub(super) const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
+pub(super) const DATA_KEYS: &[&str] = &[
     "environment",
     "path",
     "split",
@@ -35,8 +35,8 @@ const DATA_KEYS: &[&str] = &[
     "support",
     "query",
 ];
-const PRIOR_KEYS: &[&str] = &["filters", "blocks", "downsampling", "head"];
-const EVALUATION_KEYS: &[&str] = &["tasks", "normalisation"];
+pub(super) const PRIOR_KEYS: &[&str] = &["filters", "blocks", "downsampling", "head"];
+pub(super) const EVALUATION_KEYS: &[&str] = &["tasks", "normalisation"];
 /// The `data.path` of generated pictures.
 pub const SYNTHETIC: &str = "synthetic";
 /// Those of miniImageNet's usual split.
@@ -73,7 +73,7 @@ pub struct ImageConfig {
 /// |---|---|---|---|
 /// | `environment` | needed | says that tasks are made of pictures | `"images"` |
 /// | `path` | needed | a folder or a zip file with a folder a class, or `"synthetic"`: generated stroke characters | |
-/// | `split` | `split.csv`, or `train.csv`, `val.csv`, `test.csv` beside the pictures, else made by class | which classes are for training, validation and test | a file or folder |
+/// | `split` | `split.csv`, or `train.csv`, `val.csv`, `test.csv` beside the pictures, else folders `train`, `val`, `test` of classes, else drawn | which classes are for training, validation and test | a file or folder |
 /// | `parts` | `[0.64, 0.16, 0.20]` | the parts of the classes for training, validation and test, where they are divided at random | three numbers from 0 that add up to 1 |
 /// | `cache` | the user's cache folder | where decoded pictures are kept | a folder |
 /// | `min_examples` | none: small classes are errors | classes with fewer pictures are left out | 2 to 1000000 |
@@ -126,7 +126,7 @@ impl ImageDataConfig {
 /// | `filters` | 64 | filters of each block; 64 has the fast path | 1 to 4096 |
 /// | `blocks` | 4 | blocks, each of which halves the picture | 1 to 12 |
 /// | `downsampling` | `"max-pool"` | how a block halves | `"max-pool"`, `"stride"` |
-/// | `head` | `"learned"` | where the head starts on a new task: at learned weights, or at zero | `"learned"`, `"zero"` |
+/// | `head` | `"learned"` | where the head starts on training, validation and test tasks: at learned weights, or at zero; for `adapt` at zero always | `"learned"`, `"zero"` |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ImagePriorConfig {
     /// Filters of each block.

@@ -14,7 +14,7 @@ use super::{Config, prior, read_source, source, training};
 use crate::error::{Error, Result};
 use crate::training::optimiser::OptimiserKind;
 
-const KEYS: &[&str] = &["seeds", "folds", "metric", "grid"];
+pub(super) const KEYS: &[&str] = &["seeds", "folds", "metric", "grid"];
 const MOST_SEEDS: u64 = 1000;
 const MOST_FOLDS: usize = 1_000_000;
 

@@ -1,5 +1,8 @@
-//! Defaults, overrides and the files in `configs/`; `messages` has what is refused, `properties` what always holds.
+//! Defaults, overrides and the files in `configs/`; `messages` has what is refused, `properties` what always holds, `document` what is
+//! written about keys.
 
+#[cfg(all(feature = "images", feature = "text"))]
+mod document;
 mod messages;
 mod properties;
 

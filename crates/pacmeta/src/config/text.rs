@@ -30,8 +30,8 @@ const DEFAULTS: ClassificationTrainingConfig = ClassificationTrainingConfig {
 const PRETRAINED_RATE: f64 = 1e-5;
 /// The rate of heads, and of a small encoder with random weights.
 const HEAD_RATE: f64 = 1e-3;
-const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
-const DATA_KEYS: &[&str] = &[
+pub(super) const TOP: &[&str] = &["seed", "data", "prior", "method", "training", "evaluation"];
+pub(super) const DATA_KEYS: &[&str] = &[
     "environment",
     "path",
     "tasks",
@@ -44,8 +44,8 @@ const DATA_KEYS: &[&str] = &[
     "smlmt_words",
     "smlmt_path",
 ];
-const PRIOR_KEYS: &[&str] = &["model", "pooling", "threshold", "head"];
-const EVALUATION_KEYS: &[&str] = &["shots", "draws", "queries", "steps", "rate"];
+pub(super) const PRIOR_KEYS: &[&str] = &["model", "pooling", "threshold", "head"];
+pub(super) const EVALUATION_KEYS: &[&str] = &["shots", "draws", "queries", "steps", "rate"];
 /// The `data.path` and `prior.model` of generated sentences and of a small encoder with random weights.
 pub const SYNTHETIC: &str = "synthetic";
 
