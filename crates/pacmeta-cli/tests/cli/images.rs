@@ -9,7 +9,7 @@ use image::{Rgb, RgbImage};
 use crate::helper::{Place, Ran};
 
 /// A network so small that an iteration takes a millisecond.
-const SMALL: &str = "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 16\nway = 3\nquery = 4\n[prior]\nfilters = 4\nblocks = 2\n\
+pub(crate) const SMALL: &str = "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 16\nway = 3\nquery = 4\n[prior]\nfilters = 4\nblocks = 2\n\
                      [training]\niterations = 30\nlog_every = 10\ncheckpoint_every = 10\nvalidate_every = 15\nvalidation_tasks = 5\n\
                      [evaluation]\ntasks = 10\n";
 
@@ -25,7 +25,7 @@ fn written(place: &Place, name: &str) -> SystemTime {
 }
 
 /// Pictures of one colour with a few dark dots, a folder a colour.
-fn write_pictures(place: &Place, folder: &str, classes: usize, pictures: usize) {
+pub(crate) fn write_pictures(place: &Place, folder: &str, classes: usize, pictures: usize) {
     for class in 0..classes {
         for picture in 0..pictures {
             let wheel = 255.0 * class as f32 / classes as f32;
@@ -74,27 +74,28 @@ fn a_run_on_generated_characters_is_scored_reported_and_repeatable() {
     assert!(place.path("one/report.html").exists());
 }
 
+/// Accuracies with this seed are 0.55 to 0.82 (multi-task learning, which needs a learned head: 0.54), their standard errors
+/// 0.015; chance is 0.33.
 #[test]
-fn every_method_trains() {
+fn every_method_learns() {
     let place = place();
-    for method in ["pacmaml", "pacoh", "bmaml", "maml", "fomaml", "reptile", "multi-task"] {
-        let name = format!("method.name={method}");
-        let run = place.json(&["train", "small.toml", "--json", "--set", &name, "--out", method]);
-        assert_eq!(run["method"], method);
-        assert!(run["accuracy"].as_f64().unwrap() > 0.2, "{run}");
+    let accuracy = |out: &str, settings: &[&str]| {
+        let sizes = ["data.support=2", "data.shots=4", "training.iterations=60", "evaluation.tasks=100"];
+        let mut command = vec!["train", "small.toml", "--json", "--out", out];
+        command.extend(sizes.iter().chain(settings).flat_map(|setting| ["--set", *setting]));
+        let run = place.json(&command);
+        assert_eq!(run["tasks"], 100);
+        (run["method"].as_str().unwrap().to_owned(), run["accuracy"].as_f64().unwrap())
+    };
+    for method in ["pacmaml", "pacoh", "bmaml", "maml", "fomaml", "reptile"] {
+        let (found, accuracy) = accuracy(method, &["prior.head=zero", &format!("method.name={method}")]);
+        assert!(found == method && accuracy > 0.46, "{method}: {accuracy}");
     }
-    let sampled = [
-        "train",
-        "small.toml",
-        "--json",
-        "--set",
-        "method.sampler=svgd",
-        "--set",
-        "method.particles=3",
-        "--out",
-        "svgd",
-    ];
-    assert!(place.json(&sampled)["accuracy"].as_f64().unwrap() > 0.2);
+    let (found, of_multi_task) = accuracy("multi-task", &["method.name=multi-task"]);
+    assert!(found == "multi-task" && of_multi_task > 0.42, "{of_multi_task}");
+    let svgd = ["method.sampler=svgd", "method.particles=3", "method.sigma_squared=0.01", "method.alpha=100"];
+    let (_, of_svgd) = accuracy("svgd", &[&svgd[..], &["prior.head=zero"]].concat());
+    assert!(of_svgd > 0.6, "{of_svgd}");
 }
 
 #[test]

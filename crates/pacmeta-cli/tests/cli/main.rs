@@ -10,6 +10,7 @@ mod helper;
 mod images;
 mod interruption;
 mod misc;
+mod own_pictures;
 mod studies;
 mod sweeping;
 mod text_study;
