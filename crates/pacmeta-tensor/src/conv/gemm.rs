@@ -131,9 +131,10 @@ fn accumulate_block<S: Simd, const R: usize, const V: usize>(
 
 #[cfg(test)]
 mod tests {
-    use pulp::{Arch, WithSimd};
+    use pulp::WithSimd;
 
     use super::*;
+    use crate::simd::every_arch;
 
     /// Both products with tiles of V vectors.
     struct Both<'a, const V: usize> {
@@ -161,9 +162,7 @@ mod tests {
     #[test]
     fn agree_with_three_loops_for_every_number_of_rows_and_both_tiles() {
         for count in (0..14).chain([49]) {
-            for (arch, wide) in
-                [(Arch::new(), false), (Arch::new(), true), (Arch::Scalar, false), (Arch::Scalar, true)]
-            {
+            for (arch, wide) in every_arch().into_iter().flat_map(|arch| [(arch, false), (arch, true)]) {
                 let (left, right, matrix) = (pixels(count, 1), pixels(count, 2), pixels(FILTERS, 3));
                 let matrix = matrix.first_chunk().unwrap();
                 let start = pixels(FILTERS, 4);

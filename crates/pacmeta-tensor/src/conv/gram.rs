@@ -189,9 +189,8 @@ fn assemble(images: &Padded<'_>, image: &[f32], sums: &Correlations, gram: &mut 
 
 #[cfg(test)]
 mod tests {
-    use pulp::Arch;
-
     use super::*;
+    use crate::simd::every_arch;
 
     #[test]
     fn agrees_with_the_definition() {
@@ -209,7 +208,7 @@ mod tests {
                 }
             }
             let images = Padded { values: &padded, ..images };
-            for arch in [Arch::new(), Arch::Scalar] {
+            for arch in every_arch() {
                 let mut gram = [[0.0; PATCH]; PATCH];
                 arch.dispatch(AddGram { images, image: 1, gram: &mut gram });
                 for i in 0..=9 * channels {

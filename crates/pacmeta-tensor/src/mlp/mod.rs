@@ -424,6 +424,7 @@ impl WithSimd for ThroughTanh<'_> {
 mod tests {
     use super::*;
     use crate::Key;
+    use crate::simd::every_arch;
 
     /// The perceptron by the book, one point at a time.
     fn by_the_book(widths: &[usize], parameters: &[f64], input: &[f64]) -> Vec<f64> {
@@ -468,13 +469,8 @@ mod tests {
             let mut perceptron = Perceptron::new(&widths);
             perceptron.load(&parameters);
             let stride = perceptron.output_stride();
-            for (points, arch) in [
-                (7, Arch::new()),
-                (1, Arch::new()),
-                (133, Arch::new()),
-                (60, Arch::new()),
-                (61, Arch::Scalar),
-            ] {
+            let sizes = [7, 1, 133, 60].map(|points| (points, Arch::new()));
+            for (points, arch) in sizes.into_iter().chain(every_arch().into_iter().map(|arch| (61, arch))) {
                 perceptron.arch = arch;
                 perceptron.clear_gradient();
                 let inputs = normals("inputs", points * input_width);

@@ -212,6 +212,7 @@ pub fn exp_in_place(arch: Arch, values: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::every_arch;
 
     fn largest_relative_error(
         ours: fn(Arch, &mut [f64]),
@@ -221,13 +222,15 @@ mod tests {
     ) -> f64 {
         let arguments: Vec<f64> =
             (0..200_001).map(|i| low + (high - low) * f64::from(i) / 200_000.0).collect();
-        let mut values = arguments.clone();
-        ours(Arch::new(), &mut values);
-        arguments
-            .iter()
-            .zip(&values)
-            .map(|(&x, &value)| ((value - theirs(x)) / theirs(x).abs().max(f64::MIN_POSITIVE)).abs())
-            .fold(0.0, f64::max)
+        let largest = |arch| {
+            let mut values = arguments.clone();
+            ours(arch, &mut values);
+            let pairs = arguments.iter().zip(&values);
+            pairs
+                .map(|(&x, &value)| ((value - theirs(x)) / theirs(x).abs().max(f64::MIN_POSITIVE)).abs())
+                .fold(0.0, f64::max)
+        };
+        every_arch().into_iter().map(largest).fold(0.0, f64::max)
     }
 
     #[test]
@@ -249,7 +252,7 @@ mod tests {
         assert_eq!((tanh(f64::INFINITY), tanh(f64::NEG_INFINITY)), (1.0, -1.0));
         assert_eq!((exp(0.0), exp(f64::NEG_INFINITY), exp(-1e9)), (1.0, 0.0, 0.0));
         assert!(tanh(f64::NAN).is_nan() && exp(f64::NAN).is_nan());
-        for arch in [Arch::Scalar, Arch::new()] {
+        for arch in every_arch() {
             let mut values = [[f64::NAN, -0.0, f64::INFINITY, f64::NEG_INFINITY]; 5].concat();
             tanh_in_place(arch, &mut values);
             for chunk in values.chunks(4) {
@@ -279,10 +282,13 @@ mod tests {
             [(tanh_in_place as fn(Arch, &mut [f64]), -14.0, 14.0), (exp_in_place, -750.0, 5.0)]
         {
             let arguments: Vec<f64> = (0..1003).map(|i| low + (high - low) * f64::from(i) / 1002.0).collect();
-            let (mut plain, mut vector) = (arguments.clone(), arguments);
+            let mut plain = arguments.clone();
             function(Arch::Scalar, &mut plain);
-            function(Arch::new(), &mut vector);
-            assert_eq!(plain, vector);
+            for arch in every_arch() {
+                let mut vector = arguments.clone();
+                function(arch, &mut vector);
+                assert_eq!(plain, vector, "{arch:?}");
+            }
         }
     }
 }

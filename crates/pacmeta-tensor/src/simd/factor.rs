@@ -279,6 +279,7 @@ impl WithSimd for FinishInverseRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::every_arch;
 
     /// M M' + I / 10 for a fixed rough M.
     fn positive_definite(size: usize) -> Vec<f64> {
@@ -296,23 +297,26 @@ mod tests {
 
     #[test]
     fn inverse_times_matrix_is_the_identity() {
-        for size in [1, 2, 5, 6, 7, 8, 13, 30, 50, 101] {
+        let sizes = [1, 2, 5, 6, 7, 8, 13, 30, 50, 101];
+        for (size, arch) in
+            sizes.into_iter().flat_map(|size| every_arch().into_iter().map(move |arch| (size, arch)))
+        {
             let stride = padded(size);
             let matrix = positive_definite(size);
             let mut factor = matrix.clone();
-            let log_determinant = cholesky(Arch::new(), &mut factor, size).unwrap();
+            let log_determinant = cholesky(arch, &mut factor, size).unwrap();
             let from_diagonal: f64 = (0..size).map(|i| 2.0 * factor[i * stride + i].ln()).sum();
             assert!((log_determinant - from_diagonal).abs() < 1e-9 * (1.0 + from_diagonal.abs()));
             let (mut inverse, mut x) = (vec![7.0; size * stride], vec![7.0; size * stride]);
-            inverse_factor(Arch::new(), &factor, &mut x, size);
-            upper_inverse(Arch::new(), &x, &mut inverse, size);
+            inverse_factor(arch, &factor, &mut x, size);
+            upper_inverse(arch, &x, &mut inverse, size);
             mirror(&mut inverse, size);
             for i in 0..size {
                 for j in 0..size {
                     let entry: f64 =
                         (0..size).map(|k| matrix[i * stride + k] * inverse[k * stride + j]).sum();
                     let expected = if i == j { 1.0 } else { 0.0 };
-                    assert!((entry - expected).abs() < 1e-8, "size {size}, ({i}, {j}): {entry}");
+                    assert!((entry - expected).abs() < 1e-8, "{arch:?}, size {size}, ({i}, {j}): {entry}");
                 }
             }
         }
@@ -320,16 +324,18 @@ mod tests {
 
     #[test]
     fn an_indefinite_matrix_is_refused_at_its_pivot() {
-        let mut matrix = vec![0.0; 3 * 8];
-        (matrix[0], matrix[9], matrix[18]) = (1.0, -1.0, 1.0);
-        assert_eq!(cholesky(Arch::new(), &mut matrix, 3), Err(NotPositiveDefinite { pivot: 1 }));
-        for bad in [30, 50] {
-            let (size, stride) = (60, padded(60));
-            let mut matrix = positive_definite(size);
-            matrix[bad * stride + bad] = -1.0;
-            assert_eq!(cholesky(Arch::new(), &mut matrix, size), Err(NotPositiveDefinite { pivot: bad }));
+        for arch in every_arch() {
+            let mut matrix = vec![0.0; 3 * 8];
+            (matrix[0], matrix[9], matrix[18]) = (1.0, -1.0, 1.0);
+            assert_eq!(cholesky(arch, &mut matrix, 3), Err(NotPositiveDefinite { pivot: 1 }));
+            for bad in [30, 50] {
+                let (size, stride) = (60, padded(60));
+                let mut matrix = positive_definite(size);
+                matrix[bad * stride + bad] = -1.0;
+                assert_eq!(cholesky(arch, &mut matrix, size), Err(NotPositiveDefinite { pivot: bad }));
+            }
+            let mut matrix = vec![f64::NAN; 8];
+            assert_eq!(cholesky(arch, &mut matrix, 1), Err(NotPositiveDefinite { pivot: 0 }));
         }
-        let mut matrix = vec![f64::NAN; 8];
-        assert_eq!(cholesky(Arch::new(), &mut matrix, 1), Err(NotPositiveDefinite { pivot: 0 }));
     }
 }

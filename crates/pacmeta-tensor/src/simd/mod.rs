@@ -28,6 +28,18 @@ pub fn instructions() -> &'static str {
     }
 }
 
+/// Every instruction set of this machine that a kernel may be dispatched to, plain code first. On a machine with AVX-512 that
+/// has AVX2 in it too, which the kernels do not take there: for tests.
+pub fn every_arch() -> Vec<pulp::Arch> {
+    let mut all = vec![pulp::Arch::Scalar];
+    #[cfg(target_arch = "x86_64")]
+    all.extend(pulp::x86::V3::try_new().map(pulp::Arch::V3));
+    if !all.iter().any(|arch| std::mem::discriminant(arch) == std::mem::discriminant(&pulp::Arch::new())) {
+        all.push(pulp::Arch::new());
+    }
+    all
+}
+
 /// The number of columns a row is padded to: whole cache lines of eight f64.
 pub const PADDING: usize = 8;
 
@@ -50,4 +62,20 @@ pub fn dot(left: &[f64], right: &[f64]) -> f64 {
     let rest: f64 = left_rest.iter().zip(right_rest).map(|(a, b)| a * b).sum();
     let [a, b, c, d, e, f, g, h] = partial;
     (((a + e) + (c + g)) + ((b + f) + (d + h))) + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_code_and_what_the_machine_has_are_tested() {
+        let all = every_arch();
+        let kinds: Vec<_> = all.iter().map(std::mem::discriminant).collect();
+        assert!(matches!(all[0], pulp::Arch::Scalar));
+        assert!(kinds.contains(&std::mem::discriminant(&pulp::Arch::new())));
+        // what has AVX-512 has AVX2 too
+        #[cfg(target_arch = "x86_64")]
+        assert!(instructions() == "plain" || all.iter().any(|arch| matches!(arch, pulp::Arch::V3(_))));
+    }
 }

@@ -287,7 +287,7 @@ impl<const TRANSPOSED: bool, const TANH: bool> Product<'_, TRANSPOSED, TANH> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::padded;
+    use crate::simd::{every_arch, padded};
 
     #[test]
     fn a_layer_is_the_tanh_of_its_product() {
@@ -296,7 +296,7 @@ mod tests {
         let number = |i: usize| ((i * 7919 % 1000) as f64) / 500.0 - 1.0;
         let [left, right, bias] =
             [rows * depth, depth * stride, stride].map(|count| (0..count).map(number).collect::<Vec<f64>>());
-        for arch in [Arch::Scalar, Arch::new()] {
+        for arch in every_arch() {
             let mut expected = vec![0.0; rows * stride];
             let mut layer = expected.clone();
             let sizes = Sizes { rows, columns, depth };
@@ -326,9 +326,11 @@ mod tests {
             for factor in factors {
                 let starts =
                     [(Start::Zero, 1.0), (Start::Row(&bias), 1.0), (Start::Plus, 1.0), (Start::Minus, -1.0)];
-                for (start, sign) in starts {
+                for ((start, sign), arch) in starts
+                    .into_iter()
+                    .flat_map(|start| every_arch().into_iter().map(move |arch| (start, arch)))
+                {
                     let mut output = first.clone();
-                    let arch = if depth % 2 == 0 { Arch::new() } else { Arch::Scalar };
                     product(
                         arch,
                         Sizes { rows, columns, depth },

@@ -241,12 +241,34 @@ impl<'a> Trainer<'a> {
 #[cfg(test)]
 mod tests {
     use pacmeta_tensor::Key;
+    use pacmeta_tensor::simd::every_arch;
 
     use super::*;
     use crate::bounds::{ObjectiveKind, ObjectiveRequest, objective};
     use crate::methods::{MethodSettings, Resample, SubsetRule};
     use crate::model::Model;
     use crate::priors::{GaussianProcessSpec, PriorSpec};
+
+    #[test]
+    fn the_hyper_prior_s_gradient_is_right_at_every_length() {
+        for arch in every_arch() {
+            for length in [1, 7, 31, 32, 33, 63, 77, 96, 131] {
+                let values: Vec<f64> = (0..length).map(|i| (0.7 * i as f64 + 0.3).sin()).collect();
+                let mut gradient = vec![f64::NAN; length];
+                let squares = arch.dispatch(HyperPriorGradient {
+                    weight: 0.3,
+                    values: &values,
+                    gradient: &mut gradient,
+                });
+                let expected: f64 = values.iter().map(|value| value * value).sum();
+                assert!((squares - expected).abs() < 1e-13 * expected, "{arch:?}, {length}: {squares}");
+                assert!(
+                    gradient.iter().zip(&values).all(|(g, value)| *g == 0.3 * value),
+                    "{arch:?}, {length}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn the_first_step_goes_along_the_gradient_of_the_whole_objective() {

@@ -190,13 +190,12 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
-    use pulp::Arch;
-
     use super::*;
     use crate::conv::{Images, Statistics, plain};
+    use crate::simd::every_arch;
 
     #[test]
-    fn plain_instructions_are_right_too() {
+    fn every_instruction_set_is_right() {
         let shape = ConvShape { height: 27, width: 22, blocks: 3, ..ConvShape::MINI_IMAGENET };
         let shapes = shape.block_shapes().unwrap();
         let plan = Plan::new(&shape, &shapes).unwrap();
@@ -205,7 +204,7 @@ mod tests {
         let parameters: Vec<f32> = (0..shape.layout().unwrap().len()).map(number).collect();
         let images: Vec<f32> = (0..3 * shape.image_len()).map(|i| 0.5 + 0.5 * number(i + 5)).collect();
         let double = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
-        for arch in [Arch::Scalar, Arch::new()] {
+        for arch in every_arch() {
             let mut buffers = Buffers::new(&shape);
             let input = Images::Floats(&images);
             let features =

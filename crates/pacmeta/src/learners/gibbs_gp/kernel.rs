@@ -296,3 +296,61 @@ impl WithSimd for ThroughCrossKernel<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pacmeta_tensor::simd::every_arch;
+
+    use super::*;
+
+    fn points(count: usize, dimensions: usize, seed: f64) -> Points {
+        let mut points = Points::default();
+        points.reset(count, dimensions);
+        for dimension in 0..dimensions {
+            let feature = |i: usize| (1.3 * i as f64 + seed + 2.1 * dimension as f64).sin();
+            points.set_feature(dimension, (0..count).map(feature));
+        }
+        points
+    }
+
+    fn by_the_book(points: &Points, i: usize, others: &Points, j: usize, scale: f64) -> f64 {
+        let dimensions = 0..points.feature_dimension;
+        let squares: f64 = dimensions.map(|d| (points.feature(d)[i] - others.feature(d)[j]).powi(2)).sum();
+        scale * (-squares).exp()
+    }
+
+    /// Counts below, at and above whole vectors and whole groups of them.
+    #[test]
+    fn kernels_are_right_on_every_instruction_set() {
+        let scale = 0.5;
+        for arch in every_arch() {
+            for (rows, columns, dimensions) in
+                [(1, 1, 1), (3, 7, 2), (8, 8, 2), (5, 13, 3), (21, 33, 2), (9, 70, 1)]
+            {
+                let (left, right) = (points(rows, dimensions, 0.2), points(columns, dimensions, 0.9));
+                let (mut cross, mut upper) = (Vec::new(), Vec::new());
+                cross_kernel(arch, &left, &right, scale, &mut cross);
+                upper_kernel(arch, &right, scale, &mut upper);
+                let stride = padded(columns);
+                assert_eq!((cross.len(), upper.len()), (rows * stride, columns * stride));
+                for (i, row) in cross.chunks_exact(stride).enumerate() {
+                    for (j, value) in row.iter().enumerate() {
+                        let expected =
+                            if j < columns { by_the_book(&left, i, &right, j, scale) } else { 0.0 };
+                        assert!(
+                            (value - expected).abs() < 2e-15,
+                            "{arch:?}: cross ({i}, {j}) of {rows} x {columns}"
+                        );
+                    }
+                }
+                for (i, row) in upper.chunks_exact(stride).enumerate() {
+                    for (j, value) in row.iter().enumerate().skip(i) {
+                        let expected =
+                            if j < columns { by_the_book(&right, i, &right, j, scale) } else { 0.0 };
+                        assert!((value - expected).abs() < 2e-15, "{arch:?}: own ({i}, {j}) of {columns}");
+                    }
+                }
+            }
+        }
+    }
+}
