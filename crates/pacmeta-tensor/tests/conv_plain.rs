@@ -51,7 +51,7 @@ fn agrees_with_pytorch_in_double_precision() {
 }
 
 #[test]
-fn gradients_are_finite_differences_for_both_statistics() {
+fn gradients_are_finite_differences_for_all_statistics() {
     let mut generator = Key::new(5).named("conv").generator();
     for downsampling in [Downsampling::MaxPool, Downsampling::Stride] {
         let shape = small(downsampling);
@@ -61,7 +61,9 @@ fn gradients_are_finite_differences_for_both_statistics() {
         let first = forward(&shape, &parameters, &images, Statistics::Batch, None).unwrap();
         let moments: Vec<Moments> = first.moments();
         let slopes: Vec<f64> = first.features().iter().map(|_| generator.normal()).collect();
-        for statistics in [Statistics::Batch, Statistics::Given(&moments)] {
+        let all =
+            [Statistics::Batch, Statistics::First(2), Statistics::First(3), Statistics::Given(&moments)];
+        for statistics in all {
             let pass = forward(&shape, &parameters, &images, statistics, None).unwrap();
             let mut gradient = vec![0.0; count];
             pass.backward(&parameters, &slopes, &mut gradient).unwrap();
@@ -85,6 +87,29 @@ fn gradients_are_finite_differences_for_both_statistics() {
 }
 
 #[test]
+fn statistics_of_the_first_images_are_their_own_and_given_to_the_others() {
+    let mut generator = Key::new(6).named("conv").generator();
+    for downsampling in [Downsampling::MaxPool, Downsampling::Stride] {
+        let shape = small(downsampling);
+        let parameters: Vec<f64> = (0..shape.layout().unwrap().len()).map(|_| generator.normal()).collect();
+        let images: Vec<f64> = (0..5 * shape.image_len()).map(|_| generator.uniform()).collect();
+        let (first, rest) = images.split_at(2 * shape.image_len());
+        let run =
+            |images: &[f64], statistics| forward(&shape, &parameters, images, statistics, None).unwrap();
+        let all = run(&images, Statistics::First(2));
+        let alone = run(first, Statistics::Batch);
+        let moments = alone.moments();
+        assert_eq!(all.moments(), moments);
+        let others = run(rest, Statistics::Given(&moments));
+        assert_eq!(all.features(), [alone.features(), others.features()].concat());
+        // of all images they are those of the batch
+        let (five, batch) = (run(&images, Statistics::First(5)), run(&images, Statistics::Batch));
+        assert_eq!(five.features(), batch.features());
+        assert_ne!(all.features(), batch.features());
+    }
+}
+
+#[test]
 fn sizes_that_do_not_fit_are_refused() {
     let shape = ConvShape { blocks: 4, ..small(Downsampling::MaxPool) };
     assert!(shape.layout().unwrap_err().to_string().contains("block 2 gets an image of 2 x 1"));
@@ -97,6 +122,11 @@ fn sizes_that_do_not_fit_are_refused() {
     assert!(run(&parameters, 125, Statistics::Batch).unwrap().contains("images: expected 126"));
     assert!(run(&parameters, 0, Statistics::Batch).unwrap().contains("images"));
     assert!(run(&parameters[1..], 126, Statistics::Batch).unwrap().contains("parameters"));
+    assert!(run(&parameters, 126, Statistics::First(1)).is_none());
+    for first in [0, 2] {
+        let error = run(&parameters, 126, Statistics::First(first)).unwrap();
+        assert!(error.contains(&format!("the first {first} of 1 images")), "{error}");
+    }
     assert!(run(&parameters, 126, Statistics::Given(&[])).unwrap().contains("given statistics"));
     let moments = vec![Moments { mean: vec![0.0; 3], variance: vec![-1.0; 3] }; 2];
     assert!(run(&parameters, 126, Statistics::Given(&moments)).unwrap().contains("negative"));

@@ -48,7 +48,7 @@ pub use bound::{Assumption, BoundConfig};
 #[cfg(any(feature = "images", feature = "text"))]
 pub use classification::{ClassificationMethodConfig, ClassificationMethodKind};
 #[cfg(any(feature = "images", feature = "text"))]
-pub use classification_training::ClassificationTrainingConfig;
+pub use classification_training::{ClassificationTrainingConfig, TrainingNormalisation};
 pub use data::{DataConfig, DataSource, HeldOut, SyntheticData, SyntheticEnvironment, TableData};
 #[cfg(feature = "images")]
 pub use images::ImageConfig;

@@ -112,6 +112,11 @@ impl ConvBody {
         self.feature_count
     }
 
+    /// Whether it runs on the fast path, and not on [`plain`].
+    pub fn is_fast(&self) -> bool {
+        self.fast.is_some()
+    }
+
     /// Empty room.
     pub fn workspace(&self) -> Workspace {
         Workspace(State::Empty)
@@ -127,7 +132,7 @@ impl ConvBody {
     ) -> Result<&'w [f32]> {
         check_len("parameters", self.layout.len(), parameters.len())?;
         let count = image_count(&self.shape, images.len())?;
-        statistics.check(&self.shape)?;
+        statistics.check(&self.shape, count)?;
         match &self.fast {
             Some(plan) => {
                 // room of other sizes would have a frame that is not zero

@@ -8,7 +8,7 @@
 //! a' = max-pool(max(y, 0))                 2 x 2, or no pool after a convolution of stride 2
 //! ```
 //!
-//! for each filter, with mean and variance over all images and places of the batch, or given ones. [`ConvShape::MINI_IMAGENET`] is
+//! for each filter, with mean and variance over all images and places of the batch, of its first images, or given ones. [`ConvShape::MINI_IMAGENET`] is
 //! MAML's network for miniImageNet: 84 -> 42 -> 21 -> 10 -> 5, 64 filters, 1600 features.
 //!
 //! The backward pass gives the gradient of all parameters from the gradient at the features; there is none at the
@@ -21,7 +21,8 @@
 //! ```
 //!
 //! Batch statistics take the bias away again, so that its gradient is exactly zero; with given statistics the last two
-//! terms of dz fall away.
+//! terms of dz fall away. Where statistics are those of the first n images, N counts the places of these alone, sums run over all
+//! images (every one is normalised by them), and the last two terms of dz are there at places of the first n images only.
 //!
 //! [`ConvBody`] is what callers use. It works in f32 with rows of pixels (image, row, column, channel), and takes a fast
 //! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`], which is also the
@@ -62,13 +63,32 @@ pub struct Moments {
 pub enum Statistics<'a> {
     /// Means and variances of the images at hand, as in MAML; gradients run through them.
     Batch,
+    /// Means and variances of the first images at hand, so many, for all of them (those of a support set that comes first, say);
+    /// gradients run through them. Features of the first images are those of a batch of them alone.
+    First(usize),
     /// Means and variances from elsewhere, one entry a block (those of a support set, say); constants for the gradient.
     Given(&'a [Moments]),
 }
 
 impl Statistics<'_> {
-    /// Given statistics must fit the shape.
-    fn check(&self, shape: &ConvShape) -> Result<()> {
+    /// How many images of a batch make the statistics: all, the first, or none.
+    fn counted(&self, images: usize) -> usize {
+        match self {
+            Statistics::Batch => images,
+            Statistics::First(first) => *first,
+            Statistics::Given(_) => 0,
+        }
+    }
+
+    /// Given statistics must fit the shape, and there must be images to make others of.
+    fn check(&self, shape: &ConvShape, images: usize) -> Result<()> {
+        if let Statistics::First(first) = self
+            && !(1..=images).contains(first)
+        {
+            let reason =
+                format!("statistics of the first {first} of {images} images; expected 1 to {images}");
+            return Err(TensorError::Fused { operation: "conv body".to_owned(), reason });
+        }
         if let Statistics::Given(moments) = self {
             check_len("blocks of given statistics", shape.blocks, moments.len())?;
             for moments in *moments {

@@ -27,7 +27,8 @@ pub struct Pass<E> {
     images: usize,
     blocks: Vec<BlockPass<E>>,
     decisions: Decisions,
-    batch_statistics: bool,
+    /// The images whose statistics normalise all; 0 for given ones.
+    counted: usize,
     features: Vec<E>,
 }
 
@@ -52,14 +53,14 @@ pub fn forward<E: Element>(
 ) -> Result<Pass<E>> {
     let shapes = shape.block_shapes()?;
     let count = super::image_count(shape, images.len())?;
-    statistics.check(shape)?;
+    statistics.check(shape, count)?;
     check_len("parameters", shape.layout()?.len(), parameters.len())?;
     let mut pass = Pass {
         shape: *shape,
         images: count,
         blocks: Vec::new(),
         decisions: Decisions::default(),
-        batch_statistics: matches!(statistics, Statistics::Batch),
+        counted: statistics.counted(count),
         features: Vec::new(),
         shapes: Vec::new(),
     };
@@ -67,7 +68,9 @@ pub fn forward<E: Element>(
     for (index, (block, places)) in shapes.iter().zip(shape.places(&shapes)).enumerate() {
         let mut values = convolution(shape, block, &places, parameters, &input, count);
         let moments = match statistics {
-            Statistics::Batch => moments(&values, shape.filters),
+            Statistics::Batch | Statistics::First(_) => {
+                moments(&values[..values.len() / count * pass.counted], shape.filters)
+            }
             Statistics::Given(given) => given[index].clone(),
         };
         let inverse_deviation: Vec<E> =
@@ -248,11 +251,12 @@ impl<E: Element> Pass<E> {
                     shift_sum[place % filters] += value.to_f64();
                 }
             }
-            // through the normalisation: the batch's own statistics depend on every place
-            let count = (inner.len() / filters) as f64;
+            // through the normalisation: statistics depend on every place of the images that they are of
+            let counted = inner.len() / self.images * self.counted;
+            let count = (counted / filters) as f64;
             for (place, value) in inner.iter_mut().enumerate() {
                 let c = place % filters;
-                if self.batch_statistics {
+                if place < counted {
                     *value = *value
                         - E::from_f64(shift_sum[c] / count)
                         - pass.normalised[place] * E::from_f64(scale_sum[c] / count);
@@ -262,8 +266,8 @@ impl<E: Element> Pass<E> {
             for c in 0..filters {
                 gradient[places.scale.start + c] = E::from_f64(scale_sum[c]);
                 gradient[places.shift.start + c] = E::from_f64(shift_sum[c]);
-                // batch statistics take the bias away again
-                gradient[places.bias.start + c] = if self.batch_statistics {
+                // the images' own statistics take the bias away again
+                gradient[places.bias.start + c] = if self.counted > 0 {
                     E::ZERO
                 } else {
                     E::from_f64(shift_sum[c]) * scale[c] * pass.inverse_deviation[c]

@@ -1,9 +1,10 @@
 //! `[training]` of classification, of pictures and of texts. Keys are the same but for a few; defaults are those of the paper's
 //! experiments on each.
 
+use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::section::{Domain, Entry, Section, integer};
+use super::section::{Domain, Entry, Section, integer, name_of};
 use super::training::whole;
 use crate::error::Result;
 
@@ -27,6 +28,7 @@ const MOST: u64 = 1_000_000_000_000;
 /// | `batch` | 4 | 1 | tasks drawn for each step | 1 to 10000 |
 /// | `rate` | 0.001; bmaml, pacoh: 0.0001 | 0.00001; the synthetic encoder: 0.001 | the learning rate of Adam | above 0 |
 /// | `clip` | 10 | 1 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
+/// | `normalisation` | `"batch"` | - | whose statistics batch norm takes in training, see [`TrainingNormalisation`] | `"batch"`, `"support"` |
 /// | `dropout` | - | 0 | dropout in the shared layers | at least 0, below 1 |
 /// | `hyper_prior` | 0 | 0 | xi / sigma0^2, the weight of the hyper-prior term: a pull towards 0, or towards the pretrained weights | at least 0 |
 /// | `log_every` | 100 | 10 | iterations between two lines of metrics | 1 to 10^12 |
@@ -44,6 +46,8 @@ pub struct ClassificationTrainingConfig {
     pub rate: f64,
     /// The norm that a longer gradient is cut to; 0 cuts nothing.
     pub clip: f64,
+    /// Whose statistics batch norm takes; `Batch` for texts, which have none.
+    pub normalisation: TrainingNormalisation,
     /// Dropout in the shared layers; 0 for pictures.
     pub dropout: f64,
     /// xi / sigma0^2.
@@ -56,6 +60,18 @@ pub struct ClassificationTrainingConfig {
     pub validate_every: u64,
     /// Tasks of a validation, or draws of each held-out task; 0 validates never.
     pub validations: usize,
+}
+
+/// Whose statistics batch norm takes in training. Gradients run through them in both cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum TrainingNormalisation {
+    /// All pictures of a task together; those of each pass where the whole network adapts. Transductive: what S' looks like to the
+    /// head depends on the pictures it is judged on.
+    #[default]
+    Batch,
+    /// Those of S', the pictures that the base learner sees of a new task, for all pictures of the task.
+    Support,
 }
 
 /// The keys that only pictures, or only texts, have.
@@ -88,8 +104,9 @@ impl Kind {
     }
 
     pub(super) fn keys(self) -> Vec<&'static str> {
-        let dropout: &[&str] = if self.has_dropout() { &["dropout"] } else { &[] };
-        [KEYS, dropout, &[self.validations().0]].concat()
+        // texts have no batch norm, pictures no dropout
+        let own = if self.has_dropout() { "dropout" } else { "normalisation" };
+        [KEYS, &[own], &[self.validations().0]].concat()
     }
 }
 
@@ -105,6 +122,10 @@ impl ClassificationTrainingConfig {
             batch: section.count("batch", 1..=10_000)?.unwrap_or(defaults.batch),
             rate: number("rate", Domain::Positive, defaults.rate)?,
             clip: number("clip", Domain::NonNegative, defaults.clip)?,
+            normalisation: match kind.has_dropout() {
+                true => TrainingNormalisation::Batch,
+                false => section.choice("normalisation", &["batch", "support"])?.unwrap_or_default(),
+            },
             dropout: match kind.has_dropout() {
                 true => section.part("dropout")?.unwrap_or(defaults.dropout),
                 false => 0.0,
@@ -125,6 +146,10 @@ impl ClassificationTrainingConfig {
             ("clip", Value::Float(self.clip)),
         ];
         entries.extend(kind.has_dropout().then_some(("dropout", Value::Float(self.dropout))));
+        // Not otherwise, so that runs from before there was a choice can be continued.
+        if self.normalisation == TrainingNormalisation::Support {
+            entries.push(("normalisation", name_of(&self.normalisation)));
+        }
         entries.extend([
             ("hyper_prior", Value::Float(self.hyper_prior)),
             ("log_every", whole(self.log_every)),

@@ -12,10 +12,11 @@ use toml::{Table, Value};
 use super::classification::{
     self, ClassificationMethodConfig, ClassificationMethodKind, MethodDefaults, SubsetSize,
 };
-use super::classification_training::{ClassificationTrainingConfig, Kind};
+use super::classification_training::{ClassificationTrainingConfig, Kind, TrainingNormalisation};
 use super::section::{Domain, Entry, Section, integer, name_of, numbers};
 use crate::environments::images::Channels;
 use crate::error::{Error, Result};
+use crate::methods::networks::Adapts;
 use crate::priors::{ConvolutionSpec, Downsampling};
 
 const TRAINING: Kind = Kind::Images;
@@ -164,8 +165,7 @@ pub struct ImageEvaluationConfig {
     pub normalisation: Normalisation,
 }
 
-/// Whose statistics batch norm takes at a new task. Training normalises a task's pictures together, or those of each pass where
-/// the whole network adapts.
+/// Whose statistics batch norm takes at a new task; in training it is [`TrainingNormalisation`] that says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalisation {
@@ -209,6 +209,13 @@ impl ImageConfig {
             let message = "a head that starts at zero and does not adapt in training lets no gradient through to the body, which would \
                            learn nothing; choose \"learned\"";
             return Err(prior.error("head", message));
+        }
+        if config.training.normalisation == TrainingNormalisation::Support
+            && config.method.adapts == Adapts::Network
+        {
+            let message = "\"support\" is for `method.adapts` = \"head\", where all pictures of a task are one pass; where the whole \
+                           network adapts, each pass has its own statistics: remove it";
+            return Err(training.error("normalisation", message));
         }
         config.spec().layout().map_err(|error| {
             let message = match error {
@@ -339,6 +346,7 @@ fn defaults(method: ClassificationMethodKind) -> ClassificationTrainingConfig {
         batch: 4,
         rate: if method.takes_small_steps() { 1e-4 } else { 1e-3 },
         clip: 10.0,
+        normalisation: TrainingNormalisation::Batch,
         dropout: 0.0,
         hyper_prior: 0.0,
         log_every: 100,
@@ -365,6 +373,13 @@ mod tests {
                 assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
             }
         }
+        let normalised = format!("{LEAST}[training]\nnormalisation = \"support\"\n");
+        let config = ImageConfig::parse("a.toml", &normalised, &[]).unwrap();
+        assert_eq!(config.training.normalisation, TrainingNormalisation::Support);
+        assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+        // runs from before there was a choice have no such key, and are continued
+        let before = ImageConfig::parse("a.toml", LEAST, &[]).unwrap().to_toml();
+        assert_eq!((before.matches("normalisation").count(), before.contains("[evaluation]")), (1, true));
         let sampled = "[method]\nname = \"pacoh\"\nsampler = \"svgd\"\nestimator = \"prior\"\nbeta = 3\n";
         let config = ImageConfig::parse("a.toml", &format!("{LEAST}{sampled}"), &[]).unwrap();
         assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
@@ -394,6 +409,11 @@ mod tests {
             ("[method]\nname = \"bmaml\"\nsampler = \"sgld\"", "method.sampler"),
             ("[method]\nname = \"maml\"\naccumulator_start = 0.1", "method.accumulator_start"),
             ("shots = 1\n[method]\nsplit = \"disjoint\"", "method.split"),
+            ("[training]\nnormalisation = \"together\"", "training.normalisation"),
+            (
+                "[method]\nadapts = \"network\"\n[training]\nnormalisation = \"support\"",
+                "training.normalisation",
+            ),
             ("side = 8", "prior.blocks"),
         ] {
             let error =

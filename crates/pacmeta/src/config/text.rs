@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::classification::{self, ClassificationMethodConfig, MethodDefaults, SubsetSize};
-use super::classification_training::{ClassificationTrainingConfig, Kind};
+use super::classification_training::{ClassificationTrainingConfig, Kind, TrainingNormalisation};
 use super::section::{Domain, Entry, Section, integer, name_of};
 use crate::environments::text::TaskSampling;
 use crate::error::Result;
@@ -19,6 +19,7 @@ const DEFAULTS: ClassificationTrainingConfig = ClassificationTrainingConfig {
     batch: 1,
     rate: PRETRAINED_RATE,
     clip: 1.0,
+    normalisation: TrainingNormalisation::Batch,
     dropout: 0.0,
     hyper_prior: 0.0,
     log_every: 10,

@@ -19,6 +19,7 @@ use crate::environments::images::{
     Progress, RootPictures, SplitChoice, SplitRecipe, Splits, Storage, StrokeOptions, find_images, strokes,
 };
 use crate::error::{Error, Result};
+use crate::priors::Downsampling;
 use crate::training::checkpoint::Checkpoint;
 use crate::training::files::write_atomically;
 
@@ -72,6 +73,8 @@ impl ImageExperiment {
             (set, splits, notes)
         };
         let splits = if config.data.rotations { splits.with_rotations() } else { splits };
+        let mut notes = notes;
+        notes.extend(slow_body(&config)?);
         Ok((Self::new(config, Arc::new(set), splits)?, notes))
     }
 
@@ -217,6 +220,17 @@ fn check_sizes(config: &ImageConfig, found: &FoundImages) -> Result<()> {
         found.check(&target, &parts.validation, "validation")?;
     }
     Ok(())
+}
+
+/// What to say of a network that has no fast path.
+fn slow_body(config: &ImageConfig) -> Result<Option<String>> {
+    let what = match config.prior.downsampling {
+        Downsampling::Stride => "convolutions of stride 2 run on plain loops, some ten times slower than max-pools with 64 filters".to_owned(),
+        Downsampling::MaxPool => {
+            format!("{} filters run on plain loops, some ten times slower than 64", config.prior.filters)
+        }
+    };
+    Ok((!config.spec().body()?.is_fast()).then(|| format!("{what}; see docs/engine.md")))
 }
 
 impl Trainable for ImageExperiment {

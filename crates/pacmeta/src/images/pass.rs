@@ -3,6 +3,7 @@
 use pacmeta_tensor::Key;
 use pacmeta_tensor::conv::{ConvBody, Images, Statistics, Workspace};
 
+use crate::config::TrainingNormalisation;
 use crate::environments::images::{Episode, ImageSet};
 use crate::error::Result;
 use crate::learners::head::HeadShape;
@@ -55,6 +56,15 @@ impl TaskRoom {
     }
 }
 
+/// What the base learner sees of a training task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// m': the first pictures are S'.
+    pub(super) subset: usize,
+    /// Whose statistics batch norm takes.
+    pub(super) normalisation: TrainingNormalisation,
+}
+
 /// What the passes of all tasks share.
 pub(super) struct Network<'a> {
     pub(super) body: &'a ConvBody,
@@ -78,13 +88,13 @@ impl Network<'_> {
         network::Network { body: self.body, classes: self.classes }
     }
 
-    /// The gradient of a method's objective on an episode whose first `subset` examples are S'; left in the room.
+    /// The gradient of a method's objective on an episode whose first examples are S'; left in the room.
     pub(super) fn gradient(
         &self,
         method: &AdaptingMethod,
         set: &ImageSet,
         episode: &Episode,
-        subset: usize,
+        Seen { subset, normalisation }: Seen,
         key: Key,
         room: &mut TaskRoom,
     ) -> Result<HeadTerms> {
@@ -97,7 +107,11 @@ impl Network<'_> {
             }
         };
         let images = Images::Bytes(&room.pixels);
-        let features = self.body.forward(body, images, Statistics::Batch, &mut room.workspace)?;
+        let statistics = match normalisation {
+            TrainingNormalisation::Batch => Statistics::Batch,
+            TrainingNormalisation::Support => Statistics::First(subset),
+        };
+        let features = self.body.forward(body, images, statistics, &mut room.workspace)?;
         let task = FeatureTask { shape: self.head_shape(), features, labels: &episode.labels, subset };
         let terms = method.task_gradient(head, &task, key, &mut room.head, &mut room.head_gradient)?;
         let TaskRoom { workspace, head_gradient, body_gradient, .. } = room;

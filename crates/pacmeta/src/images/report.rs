@@ -4,6 +4,7 @@ use super::files::ImageRunFiles;
 use super::scores::ImageScores;
 use crate::classification::curves::{Curve, CurveWords, curve_section};
 use crate::classification::files::links;
+use crate::config::TrainingNormalisation;
 use crate::config::images::{HeadStart, Normalisation};
 use crate::report::{
     Axis, Block, Cell, Column, Guide, LineChart, Point, Proportion, Series, StudyFigure, StudyReport,
@@ -69,7 +70,14 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
             ("Seed".to_owned(), config.seed.to_string()),
         ],
         sections,
-        notes: vec![normalisation_note(config.evaluation.normalisation).to_owned()],
+        notes: [
+            Some(normalisation_note(config.evaluation.normalisation)),
+            support_note(config.training.normalisation),
+        ]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned)
+        .collect(),
         files: links(&run.folder, &files),
     }
 }
@@ -79,6 +87,13 @@ fn head_start(head: HeadStart) -> &'static str {
         HeadStart::Learned => "learned",
         HeadStart::Zero => "zero",
     }
+}
+
+/// What a reader should know of training that is not usual.
+fn support_note(normalisation: TrainingNormalisation) -> Option<&'static str> {
+    (normalisation == TrainingNormalisation::Support).then_some(
+        "In training, batch norm took its statistics from the pictures that the head adapts to, for all pictures of a task.",
+    )
 }
 
 /// What a reader should know of batch norm.

@@ -4,7 +4,7 @@ use pacmeta_tensor::Key;
 use pacmeta_tensor::conv::ConvBody;
 use rayon::prelude::*;
 
-use super::pass::{AdaptingMethod, Network, TaskRoom};
+use super::pass::{AdaptingMethod, Network, Seen, TaskRoom};
 use crate::classification::descent::{Centre, DescentSettings, add_share};
 use crate::classification::{Descent, MetaLearner, Terms};
 use crate::config::ImageConfig;
@@ -78,11 +78,14 @@ impl MetaLearner for ImageTrainer<'_> {
         let (way, batch, share) = (self.config.data.way, self.config.training.batch, descent.share());
         let network = Network { body: &self.body, parameters: &descent.single, classes: way };
         let (method, set, classes, sampler) = (&self.method, self.set, self.classes, &self.sampler);
-        let subset = way * self.config.data.support;
+        let seen = Seen {
+            subset: way * self.config.data.support,
+            normalisation: self.config.training.normalisation,
+        };
         let keys: Vec<Key> = (0..batch).map(|task| descent.task_key(task)).collect();
         let pass = |task: usize, room: &mut TaskRoom| {
             let episode = sampler.draw(set, classes, keys[task].named("episode"));
-            network.gradient(method, set, &episode, subset, keys[task].named("method"), room)
+            network.gradient(method, set, &episode, seen, keys[task].named("method"), room)
         };
         let gradient = &mut descent.gradient;
         let mut terms = Vec::with_capacity(batch);
@@ -100,5 +103,41 @@ impl MetaLearner for ImageTrainer<'_> {
             gradient[self.body.layout().len()..].fill(0.0);
         }
         self.descent.finish(hyper_prior, terms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::images::{Channels, PictureShape, SplitRecipe, Splits, StrokeOptions, strokes};
+
+    /// The gradient of the first iteration with so many pictures of a class in S', and a key of `[training]`.
+    fn gradient(set: &ImageSet, splits: &Splits, filters: usize, support: usize, key: &str) -> Vec<f64> {
+        let text = format!(
+            "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 12\nchannels = \"grey\"\nway = 3\nshots = 3\n\
+             support = {support}\nquery = 2\n[prior]\nfilters = {filters}\nblocks = 2\n[training]\nbatch = 2\n{key}\n"
+        );
+        let config = ImageConfig::parse("test.toml", &text, &[]).unwrap();
+        let mut trainer = ImageTrainer::new(&config, set, &splits.train).unwrap();
+        trainer.step().unwrap();
+        trainer.descent().gradient().to_vec()
+    }
+
+    #[test]
+    fn statistics_of_the_support_are_those_of_the_batch_where_it_is_the_batch() {
+        let shape = PictureShape { side: 12, channels: Channels::Grey };
+        let set = strokes(&StrokeOptions { classes: 20, pictures: 8, shape, seed: 3 }).unwrap();
+        let recipe = SplitRecipe { way: 3, ..SplitRecipe::standard(Key::new(0)) };
+        let splits = Splits::made(&set, &recipe).unwrap();
+        // the plain path and the fast one
+        for filters in [4, 64] {
+            let of = |support, key| gradient(&set, &splits, filters, support, key);
+            assert_eq!(of(1, "normalisation = \"batch\""), of(1, ""));
+            assert_eq!(of(3, "normalisation = \"support\""), of(3, ""));
+            let (support, batch) = (of(1, "normalisation = \"support\""), of(1, ""));
+            let distance: f64 = support.iter().zip(&batch).map(|(a, b)| (a - b).powi(2)).sum();
+            let size: f64 = batch.iter().map(|b| b * b).sum();
+            assert!(distance > 1e-4 * size, "{filters} filters: {distance:e} of {size:e}");
+        }
     }
 }

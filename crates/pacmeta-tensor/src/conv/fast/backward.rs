@@ -61,8 +61,7 @@ impl Plan {
         gradient: &mut [f32],
     ) -> [Sums; 3] {
         let (block, places) = (&buffers.blocks[index], &self.places[index]);
-        let images = buffers.groups.last().map_or(0, |group| group.end);
-        let count = (images * self.shapes[index].output.iter().product::<usize>()) as f64;
+        let count = (buffers.counted * self.shapes[index].output.iter().product::<usize>()) as f64;
         let mut constants = [[0.0; FILTERS]; 3];
         for c in 0..FILTERS {
             let (sign, inverse) = (f64::from(block.signs[c]), block.inverse_deviation[c]);
@@ -71,7 +70,7 @@ impl Plan {
             gradient[places.shift.start + c] = shift_sum as f32;
             let g = f64::from(parameters[places.scale.start + c].abs()) * inverse;
             constants[0][c] = g;
-            if buffers.batch_statistics {
+            if buffers.counted > 0 {
                 gradient[places.bias.start + c] = 0.0;
                 constants[2][c] = -g * scale_sum / count * inverse;
                 constants[1][c] = -g * shift_sum / count - constants[2][c] * block.mean[c];
@@ -93,8 +92,10 @@ impl Plan {
         let (tile, geometry) = self.tiles[index - 1];
         let points = if tile == Tile::Three { 25 } else { 36 };
         let [g, a, b] = constants.map(|constant| Pixel(constant.map(|value| value as f32)));
-        let slope = &Slope { g, a, b };
-        let groups = &buffers.groups;
+        let own = Slope { g, a, b };
+        // images that the statistics do not depend on have the first term only
+        let others = Slope { a: Pixel::ZERO, b: Pixel::ZERO, ..own };
+        let (groups, counted) = (&buffers.groups, buffers.counted);
         let (before, behind) = buffers.blocks.split_at_mut(index);
         let (before, block) = (&mut before[index - 1], &behind[0]);
         let (pixels, pooled) = (geometry.pixels(), geometry.pooled_pixels());
@@ -120,6 +121,7 @@ impl Plan {
             .collect();
         work.into_par_iter().with_max_len(1).for_each(|((((group, gradient), first), delivered), sums)| {
             let mut scratch = take_scratch(pool);
+            let slope = if group.end <= counted { &own } else { &others };
             gradient.resize(points * FILTERS, Pixel::ZERO);
             let here = group.start * pixels..group.end * pixels;
             let after = group.start * pooled..group.end * pooled;

@@ -1,6 +1,7 @@
 //! Forward through all blocks.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use pulp::Arch;
 use rayon::prelude::*;
@@ -44,10 +45,8 @@ impl Plan {
 
     /// Makes room, and transforms the filters.
     fn prepare(&self, parameters: &[f32], count: usize, statistics: Statistics<'_>, buffers: &mut Buffers) {
-        let groups = count.min(2).max(count.div_ceil(GROUP));
-        buffers.groups =
-            (0..groups).map(|group| group * count / groups..(group + 1) * count / groups).collect();
-        buffers.batch_statistics = matches!(statistics, Statistics::Batch);
+        buffers.counted = statistics.counted(count);
+        buffers.groups = groups_of(0, buffers.counted).chain(groups_of(buffers.counted, count)).collect();
         buffers.blocks.resize_with(self.shapes.len(), Block::default);
         let (first, rest) = buffers.blocks.split_at_mut(1);
         let pooled = |index: usize| count * self.shapes[index].pooled.iter().product::<usize>();
@@ -96,7 +95,7 @@ impl Plan {
         buffers.gram.resize(buffers.groups.len(), [[0.0; PATCH]; PATCH]);
         let pooled = block.pooled[0] * block.pooled[1];
         let groups = &buffers.groups;
-        let batch = buffers.batch_statistics;
+        let counted = buffers.counted;
         let weight = &buffers.weight;
         let work: Vec<_> = groups
             .iter()
@@ -111,7 +110,7 @@ impl Plan {
             }
             for image in 0..group.len() {
                 let images = self.padded(padded);
-                if batch {
+                if group.end <= counted {
                     arch.dispatch(AddGram { images, image, gram });
                 }
                 arch.dispatch(FirstForward {
@@ -140,7 +139,7 @@ impl Plan {
                 sums[1][c] += weight * gram_row(&total[0], i, &buffers.weight, c);
             }
         }
-        let places = count * shape.height * shape.width;
+        let places = counted * shape.height * shape.width;
         self.normalise(0, parameters, statistics, &sums, places, &mut buffers.blocks[0]);
     }
 
@@ -191,8 +190,9 @@ impl Plan {
             }
             give_scratch(pool, scratch);
         });
-        let count = groups.last().map_or(0, |group| group.end);
-        self.normalise(index, parameters, statistics, &add_in_order(&sums), count * pixels, block);
+        let own = groups.iter().filter(|group| group.end <= buffers.counted).count();
+        let sums = add_in_order(&sums[..own]);
+        self.normalise(index, parameters, statistics, &sums, buffers.counted * pixels, block);
     }
 
     /// From sums of z and its square (or given statistics) to what the next block does to z.
@@ -210,7 +210,7 @@ impl Plan {
         for c in 0..FILTERS {
             let (sign, bias) = (f64::from(block.signs[c]), f64::from(parameters[places.bias.start + c]));
             let (mean, variance) = match statistics {
-                Statistics::Batch => {
+                Statistics::Batch | Statistics::First(_) => {
                     let mean = sums[0][c] / count as f64;
                     // not `max`: what is not a number must be seen
                     let variance = sums[1][c] / count as f64 - mean * mean;
@@ -229,4 +229,11 @@ impl Plan {
             block.affine.shift.0[c] = (f64::from(parameters[places.shift.start + c]) - scale * mean) as f32;
         }
     }
+}
+
+/// Groups of the images from `start` to `end`, by their number alone.
+fn groups_of(start: usize, end: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = end - start;
+    let groups = count.min(2).max(count.div_ceil(GROUP));
+    (0..groups).map(move |group| start + group * count / groups..start + (group + 1) * count / groups)
 }

@@ -1,6 +1,6 @@
 //! The fast path: 64 filters, pools, up to three channels.
 //!
-//! Images are cut into groups by their number alone. Groups run on rayon's threads; what is summed over images is summed
+//! Images are cut into groups by their number alone (those whose statistics normalise all, and the others apart). Groups run on rayon's threads; what is summed over images is summed
 //! inside a group in the order of images, and then over groups in their order. So results do not depend on threads.
 
 mod backward;
@@ -48,7 +48,8 @@ pub(super) struct Plan {
 pub(super) struct Buffers {
     shape: Option<ConvShape>,
     groups: Vec<Range<usize>>,
-    batch_statistics: bool,
+    /// The images whose statistics normalise all; 0 for given ones.
+    counted: usize,
     padded: Vec<f32>,
     weight: Vec<Pixel>,
     gram: Vec<Gram>,
@@ -204,16 +205,16 @@ mod tests {
         let parameters: Vec<f32> = (0..shape.layout().unwrap().len()).map(number).collect();
         let images: Vec<f32> = (0..3 * shape.image_len()).map(|i| 0.5 + 0.5 * number(i + 5)).collect();
         let double = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
-        for arch in every_arch() {
+        let statistics = [Statistics::Batch, Statistics::First(2)];
+        for (arch, statistics) in every_arch().into_iter().flat_map(|arch| statistics.map(|of| (arch, of))) {
             let mut buffers = Buffers::new(&shape);
             let input = Images::Floats(&images);
-            let features =
-                plan.forward(arch, &parameters, input, 3, Statistics::Batch, &mut buffers).to_vec();
+            let features = plan.forward(arch, &parameters, input, 3, statistics, &mut buffers).to_vec();
             let slopes: Vec<f32> = (0..features.len()).map(|i| number(i + 9)).collect();
             let mut gradient = vec![0.0; parameters.len()];
             plan.backward(arch, &parameters, &slopes, &mut buffers, &mut gradient);
             let (exact, decisions) = (double(&parameters), buffers.decisions());
-            let pass = plain::forward(&shape, &exact, &double(&images), Statistics::Batch, Some(&decisions));
+            let pass = plain::forward(&shape, &exact, &double(&images), statistics, Some(&decisions));
             let mut expected = vec![0.0; parameters.len()];
             pass.unwrap().backward(&exact, &double(&slopes), &mut expected).unwrap();
             for places in &plan.places {
@@ -221,7 +222,10 @@ mod tests {
                     let error: f64 =
                         range.clone().map(|i| (f64::from(gradient[i]) - expected[i]).powi(2)).sum();
                     let size: f64 = range.clone().map(|i| expected[i].powi(2)).sum();
-                    assert!(error < 1e-10 * size, "{range:?}: {error:e} of {size:e}");
+                    assert!(
+                        error < 1e-10 * size,
+                        "{arch:?}, {statistics:?}, {range:?}: {error:e} of {size:e}"
+                    );
                 }
             }
         }
