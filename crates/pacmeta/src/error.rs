@@ -73,6 +73,32 @@ pub enum Error {
         /// What is not finite.
         quantity: String,
     },
+    /// A step led to parameters that the passes, which are in single precision, cannot take.
+    #[error(
+        "iteration {iteration}: its step at rate {rate:e} led to parameters beyond single precision; lower `training.rate`"
+    )]
+    StepTooLong {
+        /// The iteration.
+        iteration: u64,
+        /// The rate of the optimiser.
+        rate: f64,
+    },
+    /// Validation tasks could not be scored, since a number was not finite.
+    #[error("validation after iteration {iteration}: {reason}")]
+    ValidationDiverged {
+        /// The iteration whose parameters were validated.
+        iteration: u64,
+        /// Why.
+        reason: Box<Error>,
+    },
+    /// A run stopped at a number that is not finite.
+    #[error("{reason}; {advice}")]
+    RunDiverged {
+        /// Where and why.
+        reason: Box<Error>,
+        /// What is kept, and how to go on.
+        advice: String,
+    },
     /// A task of a batch failed.
     #[error("iteration {iteration}, task {task} of its batch: {reason}")]
     TaskFailed {
@@ -203,7 +229,8 @@ fn diverged_head(step: usize, rate: f64) -> String {
         0 => "the parameters or features are not finite before the first inner step; lower `training.rate`"
             .to_owned(),
         step => format!(
-            "what adapts is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures"
+            "what adapts is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures, or \
+             `training.rate` if the loss grew before"
         ),
     }
 }
@@ -269,6 +296,27 @@ impl Error {
                 | Self::StudyInterrupted { .. }
                 | Self::DecodingInterrupted { .. }
         )
+    }
+
+    /// Whether numbers that are not finite are what stopped the training.
+    pub(crate) fn is_divergence(&self) -> bool {
+        match self {
+            Self::Diverged { .. }
+            | Self::StepTooLong { .. }
+            | Self::ValidationDiverged { .. }
+            | Self::HeadDiverged { .. } => true,
+            Self::TaskFailed { reason, .. } => reason.is_divergence(),
+            _ => false,
+        }
+    }
+
+    /// The iteration after which the parameters were such that they fail again, whatever the rate.
+    pub(crate) fn failing_state(&self) -> Option<u64> {
+        match self {
+            Self::Diverged { iteration, .. } | Self::TaskFailed { iteration, .. } => iteration.checked_sub(1),
+            Self::ValidationDiverged { iteration, .. } => Some(*iteration),
+            _ => None,
+        }
     }
 
     /// Whether the user's input is at fault, rather than the run itself.

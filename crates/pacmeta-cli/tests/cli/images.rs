@@ -112,6 +112,94 @@ fn a_run_that_diverges_names_iteration_task_and_cause() {
     }
 }
 
+/// A checkpoint an iteration, no validation.
+fn often(iterations: u32) -> String {
+    SMALL
+        .replace("iterations = 30", &format!("iterations = {iterations}"))
+        .replace("checkpoint_every = 10", "checkpoint_every = 1")
+        .replace("validation_tasks = 5", "validation_tasks = 0")
+}
+
+#[test]
+fn a_run_that_diverges_keeps_its_last_good_checkpoint_and_goes_on_with_a_lower_rate() {
+    let place = Place::new();
+    place.write("good.toml", often(6));
+    place.write("long.toml", often(20));
+    place.ok(&["train", "long.toml", "-q", "--out", "whole"]);
+    place.ok(&["train", "good.toml", "-q", "--out", "run"]);
+    let good = "run/checkpoints/iteration-00000006.safetensors";
+    let before = place.read(good);
+    // as if the run had had this rate all along: its next step leads to numbers whose products overflow
+    let config = place.text("run/config.toml");
+    assert_eq!(config.matches("\nrate = 0.001\n").count(), 1, "{config}");
+    place.write("run/config.toml", config.replace("\nrate = 0.001\n", "\nrate = 1e30\n"));
+    let wild = ["train", "long.toml", "-q", "--out", "run", "--set", "training.rate=1e30"];
+    for _ in 0..2 {
+        // the second time from the checkpoint that was kept
+        let ran = place.run(&wild);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        for words in [
+            "iteration 8, task 0 of its batch",
+            "the checkpoint of iteration 6 is kept",
+            "the same command with a lower `training.rate`",
+        ] {
+            assert!(ran.stderr.contains(words), "no `{words}` in: {}", ran.stderr);
+        }
+        assert!(place.read(good) == before, "the good checkpoint changed");
+        assert!(!place.path("run/checkpoints/iteration-00000007.safetensors").exists());
+    }
+    let note: serde_json::Value = serde_json::from_str(&place.text("run/diverged.json")).unwrap();
+    assert_eq!(note["kept"], 6, "{note}");
+    // nothing but the length of a step may change
+    let calm = ["train", "long.toml", "--json", "--out", "run", "--set", "training.rate=0.001"];
+    place
+        .refused(&[&calm[..], &["-q", "--set", "seed=9"]].concat(), &["other settings", "`seed` is 0 there"]);
+    let ran = place.run(&calm);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("goes on after iteration 6 with `training.rate`"), "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["iterations_now"], 14);
+    let change: serde_json::Value = serde_json::from_str(place.text("run/changes.jsonl").trim()).unwrap();
+    assert_eq!((&change["iteration"], &change["key"]), (&6.into(), &"training.rate".into()), "{change}");
+    assert_eq!((change["from"].as_f64(), change["to"].as_f64()), (Some(1e30), Some(0.001)), "{change}");
+    assert!(!place.path("run/diverged.json").exists());
+    // what the wild iterations left is gone: these are the bits of a run that never had another rate
+    assert!(place.read("run/prior.safetensors") == place.read("whole/prior.safetensors"));
+    // a finished run is not another one's
+    place.refused(
+        &["train", "long.toml", "-q", "--out", "run", "--set", "training.rate=0.002"],
+        &["other settings"],
+    );
+}
+
+#[test]
+fn a_run_that_diverges_at_once_names_the_outer_rate_and_leaves_the_folder_usable() {
+    let place = Place::new();
+    place.write("wild.toml", often(6));
+    for method in ["multi-task", "pacmaml"] {
+        let name = format!("method.name={method}");
+        let train = ["train", "wild.toml", "-q", "--out", method, "--set", &name];
+        let ran = place.run(&[&train[..], &["--set", "training.rate=1e30"]].concat());
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        for words in ["iteration 2, task 0 of its batch", method, "lower `training.rate`", "starts anew"] {
+            assert!(ran.stderr.contains(words), "no `{words}` in: {}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains("method.rate"), "{}", ran.stderr);
+        place.ok(&[&train[..], &["--set", "training.rate=0.002"]].concat());
+        assert!(!place.path(&format!("{method}/changes.jsonl")).exists());
+    }
+    // a step beyond single precision is seen at once, and leaves no checkpoint
+    let far = ["train", "wild.toml", "-q", "--out", "far", "--set", "training.rate=1e39"];
+    let ran = place.run(&far);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("iteration 1: its step at rate") && ran.stderr.contains("starts anew"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(std::fs::read_dir(place.path("far/checkpoints")).unwrap().count(), 0);
+}
+
 #[cfg(unix)]
 #[test]
 fn killed_and_continued_to_the_same_bits() {
@@ -209,6 +297,11 @@ fn own_pictures_are_learned_from_and_new_ones_classified() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(
         ran.stderr.contains("resized to 16 x 16") && ran.stderr.contains("the split was drawn"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("4 filters run on plain loops") && ran.stderr.contains("docs/engine.md"),
         "{}",
         ran.stderr
     );

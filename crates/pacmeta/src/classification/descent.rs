@@ -160,7 +160,8 @@ impl Descent {
     /// Ends an iteration, the shares of all of whose tasks were added to the gradient: the mean of their terms, and the step.
     ///
     /// # Errors
-    /// When a task failed or a number is not finite; the parameters are then those before the iteration.
+    /// When a task failed or a number is not finite; the parameters are then those before the iteration. When the step itself leads
+    /// out of single precision; they are then of no use.
     pub(crate) fn finish(&mut self, hyper_prior: f64, tasks: Vec<Result<HeadTerms>>) -> Result<Terms> {
         let terms = self.mean(hyper_prior, tasks)?;
         let longest = self.settings.clip;
@@ -169,6 +170,9 @@ impl Descent {
             pieces::scale(&mut self.gradient, factor);
         }
         self.optimiser.step(self.parameters.values_mut(), &self.gradient);
+        if !self.parameters.values().iter().all(|value| (*value as f32).is_finite()) {
+            return Err(Error::StepTooLong { iteration: self.iteration + 1, rate: self.settings.rate });
+        }
         self.iteration += 1;
         for (sum, (_, value)) in self.window.iter_mut().zip(terms.named()) {
             *sum += value;
@@ -292,6 +296,18 @@ mod tests {
         again.restore(&start.state()).unwrap();
         assert_eq!((again.begin(), again.gradient()), (start.begin(), start.gradient()));
         assert_eq!(again.iteration(), 1);
+    }
+
+    #[test]
+    fn a_step_out_of_single_precision_is_an_error() {
+        let mut descent = descent(Centre::Zero, 0.0);
+        // as long as the rate: far within double precision
+        descent.optimiser = Optimiser::new(2, 1e39, 0.0);
+        descent.begin();
+        add_share(&mut descent.gradient, 1.0, &[1.0_f32, 0.0]);
+        let error = descent.finish(0.0, terms(1.0)).unwrap_err();
+        assert!(matches!(error, Error::StepTooLong { iteration: 1, .. }), "{error}");
+        assert_eq!((error.is_divergence(), error.failing_state()), (true, None));
     }
 
     #[test]

@@ -177,7 +177,9 @@ fn go_on<T: Trainable>(
     };
     let validate = |descent: &Descent, log: &mut Log, observer: &mut dyn Observer| -> Result<()> {
         let watching: &dyn Observer = &*observer;
-        let validation = experiment.validate(descent.parameters(), &|| watching.stop())?;
+        let validation = experiment
+            .validate(descent.parameters(), &|| watching.stop())
+            .map_err(|error| directory.note_divergence(in_validation(error, descent.iteration())))?;
         log.append(descent.iteration(), &validation.named())?;
         observer.validated(descent.iteration(), &validation);
         Ok(())
@@ -192,7 +194,7 @@ fn go_on<T: Trainable>(
             directory.save_state(&trainer.descent().state(), &log.metrics)?;
             return Err(Error::Interrupted { iteration: trainer.descent().iteration() });
         }
-        let terms = trainer.step()?;
+        let terms = trainer.step().map_err(|error| directory.note_divergence(error))?;
         let iteration = trainer.descent().iteration();
         observer.iteration(iteration, training.iterations, &terms);
         let last = iteration == training.iterations;
@@ -208,6 +210,14 @@ fn go_on<T: Trainable>(
         }
     }
     Ok(())
+}
+
+/// A failed validation says of which parameters it was.
+fn in_validation(error: Error, iteration: u64) -> Error {
+    match error.is_divergence() {
+        true => Error::ValidationDiverged { iteration, reason: Box::new(error) },
+        false => error,
+    }
 }
 
 /// Where the numbers of training go.

@@ -92,7 +92,7 @@ impl Experiment {
                 directory.save_state(&trainer.state(), &metrics)?;
                 return Err(Error::Interrupted { iteration: trainer.iteration() });
             }
-            let terms = trainer.step()?;
+            let terms = trainer.step().map_err(|error| directory.note_divergence(error))?;
             let iteration = trainer.iteration();
             observer.iteration(iteration, training.iterations, &terms);
             if iteration.is_multiple_of(training.log_every) || iteration == training.iterations {

@@ -10,6 +10,7 @@ use crate::report::{
     Axis, Block, Cell, Column, Guide, LineChart, Point, Proportion, Series, StudyFigure, StudyReport,
     StudySection, StudyTable,
 };
+use crate::training::run_directory::CHANGES;
 
 /// A run with the name and the look that it has in every figure.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +40,7 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
     let files = [
         ("config.toml", "the resolved configuration"),
         ("metrics.jsonl", "the numbers of training"),
+        (CHANGES, "settings that changed after the run diverged"),
         ("scores.json", "the scores, those of each test task among them"),
         ("split.csv", "which classes were for training, validation and test"),
         ("prior.safetensors", "the network"),

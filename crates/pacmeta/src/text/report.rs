@@ -5,6 +5,7 @@ use super::files::TextRunFiles;
 use crate::classification::curves::{Curve, CurveWords, curve_section};
 use crate::classification::files::links;
 use crate::report::{Cell, Column, StudyReport, StudySection, StudyTable};
+use crate::training::run_directory::CHANGES;
 
 impl TextScores {
     /// The number of sentences of a task that every draw classifies, always the same ones.
@@ -33,6 +34,7 @@ pub fn text_report(run: &TextRunFiles, command: Option<String>) -> StudyReport {
     let files = [
         ("config.toml", "the resolved configuration"),
         ("metrics.jsonl", "the numbers of training"),
+        (CHANGES, "settings that changed after the run diverged"),
         ("scores.json", "the scores of every draw"),
         ("prior.safetensors", "the encoder"),
         ("tokeniser", "the tokeniser's files"),

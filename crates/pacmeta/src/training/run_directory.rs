@@ -7,14 +7,18 @@
 //! checkpoints/         iteration-00001000.safetensors, ...: the last few training states; of a finished run, the last one
 //! prior.safetensors    the result
 //! report.html          the report
+//! diverged.json        why the run stopped, if it diverged; until its next start
+//! changes.jsonl        the settings that a run that diverged went on with
 //! run.lock             held while a process writes to the folder
 //! ```
 //!
 //! A folder belongs to one configuration. The same configuration continues the run from its newest whole checkpoint;
 //! only `training.iterations` may be raised, and keys may change of which the result does not depend (how often training writes, how the
-//! result is scored). Anything else in the folder is refused before it is touched.
+//! result is scored). A run that diverged may go on with another `training.rate` or `training.clip`. Anything else in the folder is refused
+//! before it is touched.
 
 mod comparison;
+mod divergence;
 mod lock;
 
 use std::fs;
@@ -28,6 +32,8 @@ use super::files::{is_temporary, read_bounded, remove_stale_temporaries, write_a
 use super::metrics::MetricsWriter;
 use super::tensorboard::EventWriter;
 use crate::error::{Error, Result};
+pub(crate) use divergence::CHANGES;
+use divergence::DIVERGED;
 use lock::Lock;
 
 const CONFIG: &str = "config.toml";
@@ -103,8 +109,12 @@ impl RunDirectory {
         };
         let config_path = path.join(CONFIG);
         let stored = read_config(&config_path)?;
+        let mut changes = Vec::new();
         if let Some(stored) = &stored {
-            let stored = comparison::Settings::parse(config_path.display(), stored)?;
+            let mut stored = comparison::Settings::parse(config_path.display(), stored)?;
+            if run.diverged() {
+                changes = stored.take_step_of(&wanted);
+            }
             let other = comparison::refuse_another_run(path, &stored, &wanted);
             if other.is_err() && !Self::began(path) {
                 // A start that failed before its first checkpoint leaves nothing worth keeping.
@@ -130,12 +140,16 @@ impl RunDirectory {
             }
             Some(state) => Start::Continue(state),
         };
+        if let (Start::Continue(state), false) = (&start, changes.is_empty()) {
+            warnings.extend(run.note_changes(state.iteration, &changes)?);
+        }
         // Not earlier, so that a refused call leaves the run's configuration alone; before all else in a new folder,
         // which is known by it.
         let marked = format!("{MARK}{config}");
         if stored.is_none_or(|stored| stored != marked) {
             write_atomically(&config_path, marked.as_bytes())?;
         }
+        run.forget_divergence()?;
         let checkpoints = run.checkpoints_path();
         fs::create_dir_all(&checkpoints).map_err(|source| Error::io("create", &checkpoints, source))?;
         remove_stale_temporaries(&checkpoints)?;
@@ -150,7 +164,7 @@ impl RunDirectory {
 
     /// Removes what a start leaves before its first checkpoint.
     pub(crate) fn forget_start(&self) -> Result<()> {
-        for name in [TEMPERATURES, SEARCH, DATA, "metrics.jsonl"] {
+        for name in [TEMPERATURES, SEARCH, DATA, DIVERGED, CHANGES, "metrics.jsonl"] {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

@@ -38,7 +38,8 @@ impl<E: Element> HeadMethod<E> for MultiTask {
         let mut terms =
             judge.judge(head, task, &sets, chaser, Unseen::All, Some((weights.as_slice(), gradient)));
         terms.objective = terms.risk;
-        check_finite(name, &self.inner, terms, gradient)
+        // no inner step was made that could be the cause
+        check_finite(name, &HeadSteps { steps: 0, ..self.inner }, terms, gradient)
     }
 
     fn adapt(

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::room::{HeadRoom, Unseen, adapt, check_finite, judged_weights, mean, start};
 use super::{FeatureTask, GibbsLearner, HeadGradient, HeadMethod, HeadTerms};
 use crate::error::{Error, Result};
+use crate::learners::head::steps::HeadSteps;
 use crate::learners::head::{Examples, HeadShape};
 use crate::methods::SubsetRule;
 
@@ -106,7 +107,11 @@ impl<E: Element> HeadMethod<E> for Pacoh {
                 HeadTerms { objective: -(largest + (total / samples as f64).ln()) / beta, ..terms }
             }
         };
-        check_finite(name, &self.learner.inner, terms, gradient)
+        let steps = match self.estimator {
+            PacohEstimator::Posterior => self.learner.inner.steps,
+            PacohEstimator::Prior { .. } => 0,
+        };
+        check_finite(name, &HeadSteps { steps, ..self.learner.inner }, terms, gradient)
     }
 
     fn adapt(

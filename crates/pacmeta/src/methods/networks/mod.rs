@@ -214,7 +214,11 @@ impl NetworkMethod {
         if finite && all_finite(gradient.parameters) && all_finite(gradient.inputs) {
             Ok(terms)
         } else {
-            Err(self.walk().diverged(self.learner.inner.steps))
+            let steps = match self.settings {
+                HeadMethodSettings::MultiTask { .. } => 0,
+                _ => self.learner.inner.steps,
+            };
+            Err(self.walk().diverged(steps))
         }
     }
 

@@ -17,6 +17,8 @@ const FREE: [&str; 6] = [
     "evaluation.tasks",
     "evaluation.normalisation",
 ];
+/// Keys that a run that diverged may go on with other values of: how far a step goes.
+const STEP: [&str; 2] = ["training.rate", "training.clip"];
 /// How many differing keys a message names.
 const NAMED: usize = 3;
 
@@ -41,6 +43,29 @@ impl Settings {
             Error::input_at(&origin, format!("key `{ITERATIONS}`"), "expected a whole number of iterations")
         })?;
         Ok(Self { iterations, keys })
+    }
+}
+
+/// A key of which a run goes on with another value, in TOML notation.
+#[derive(Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) key: &'static str,
+    pub(super) from: String,
+    pub(super) to: String,
+}
+
+impl Settings {
+    /// Takes the values of `wanted` for the keys that say how far a step goes; those that differed.
+    pub(super) fn take_step_of(&mut self, wanted: &Self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for key in STEP {
+            if let (Some(from), Some(to)) = (self.keys.get_mut(key), wanted.keys.get(key))
+                && from != to
+            {
+                changes.push(Change { key, from: std::mem::replace(from, to.clone()), to: to.clone() });
+            }
+        }
+        changes
     }
 }
 
