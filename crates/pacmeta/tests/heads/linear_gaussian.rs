@@ -1,5 +1,6 @@
 //! A linear head with squared loss and a Gaussian prior, where Q, Z, both W and their gradients are closed forms: how good
-//! the estimators of the gradients of W_1 and W_2 are.
+//! the estimators of the gradients of W_1 and W_2 are, as formulas. Nothing of the library is used here, whose heads have a softmax: that
+//! the methods compute these formulas is tested by quadrature in `quadrature.rs`.
 //!
 //! With v = p + w, w ~ N(0, sigma^2), L^(v, S) = |F v - y|^2/m, the Gibbs posterior at temperature tau is Gaussian with
 //! precision A = 1/sigma^2 + (2 tau/m) F'F and mean mu = A^-1 (2 tau/m) F'(y - F p).

@@ -7,10 +7,10 @@
 use pacmeta_tensor::{Element, Key};
 use serde::{Deserialize, Serialize};
 
-use super::room::{HeadRoom, Unseen, adapt, check_finite, judged_weights, mean, start};
-use super::{FeatureTask, GibbsLearner, HeadGradient, HeadMethod, HeadTerms};
+use super::room::{HeadRoom, Judge, Unseen, adapt, check_finite, check_samples, judged_weights, mean, start};
+use super::{FeatureTask, GibbsLearner, HeadGradient, HeadMethod, HeadTerms, Sets};
 use crate::error::{Error, Result};
-use crate::learners::head::steps::HeadSteps;
+use crate::learners::head::steps::{Chain, HeadSteps};
 use crate::learners::head::{Examples, HeadShape};
 use crate::methods::SubsetRule;
 
@@ -56,6 +56,42 @@ pub struct Pacoh {
     pub estimator: PacohEstimator,
 }
 
+impl Pacoh {
+    /// The estimate from given samples w_b of Q_beta(S), whoever drew them.
+    ///
+    /// # Errors
+    /// When sizes do not fit, there are no samples, or a number is not finite.
+    pub fn estimate<E: Element>(
+        &self,
+        head: &[E],
+        task: &FeatureTask<'_, E>,
+        w_b: &Chain<E>,
+        room: &mut HeadRoom<E>,
+        gradient: &mut HeadGradient<E>,
+    ) -> Result<HeadTerms> {
+        let sets = task.sets(head, SubsetRule::Nested)?;
+        check_samples(task.shape, w_b)?;
+        gradient.reset(task);
+        let terms = mean_at(head, task, &sets, w_b, (&mut room.weights, &mut room.judge), gradient);
+        check_finite(HeadMethod::<E>::name(self), &self.learner.inner, terms, gradient)
+    }
+}
+
+/// The mean of L^(p + w, S) over samples, its derivative added to a gradient of zeros.
+fn mean_at<E: Element>(
+    head: &[E],
+    task: &FeatureTask<'_, E>,
+    sets: &Sets<'_, E>,
+    samples: &Chain<E>,
+    (weights, judge): (&mut Vec<E>, &mut Judge<E>),
+    gradient: &mut HeadGradient<E>,
+) -> HeadTerms {
+    judged_weights(sets, 1.0 / samples.iter().len() as f64, weights);
+    let derivative = Some((weights.as_slice(), gradient));
+    let terms = judge.judge(head, task, sets, samples, Unseen::All, derivative);
+    HeadTerms { objective: terms.risk, ..terms }
+}
+
 impl<E: Element> HeadMethod<E> for Pacoh {
     fn name(&self) -> &'static str {
         "pacoh"
@@ -79,10 +115,7 @@ impl<E: Element> HeadMethod<E> for Pacoh {
                 let adaptation = self.learner.at(name, (head, task.shape), sets.judged, beta);
                 start(&adaptation, chaser, key);
                 adaptation.run(chaser, key.named("noise"), None, steps)?;
-                judged_weights(&sets, 1.0 / chaser.iter().len() as f64, weights);
-                let derivative = Some((weights.as_slice(), &mut *gradient));
-                let terms = judge.judge(head, task, &sets, chaser, Unseen::All, derivative);
-                HeadTerms { objective: terms.risk, ..terms }
+                mean_at(head, task, &sets, chaser, (weights, judge), gradient)
             }
             PacohEstimator::Prior { samples } => {
                 let size = task.shape.parameters();

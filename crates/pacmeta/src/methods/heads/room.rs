@@ -139,6 +139,22 @@ pub(super) fn check_finite<E: Element>(
     finite.then_some(terms).ok_or(Error::HeadDiverged { method, step: inner.steps, rate: inner.rate })
 }
 
+/// Refuses samples of heads of other sizes, and none.
+pub(super) fn check_samples<E: Element>(shape: HeadShape, samples: &Chain<E>) -> Result<()> {
+    let sizes = samples.iter().next().map(<[E]>::len);
+    match sizes == Some(shape.parameters()) {
+        true => Ok(()),
+        false => Err(Error::input(
+            "samples",
+            format!(
+                "expected at least one, of {} numbers; the first has {}",
+                shape.parameters(),
+                sizes.unwrap_or(0)
+            ),
+        )),
+    }
+}
+
 /// The heads after adapting to a support.
 pub(super) fn adapt<E: Element>(
     adaptation: &Adaptation<'_, E>,
