@@ -191,8 +191,17 @@ fn bytes_are_numbers_divided_by_255() {
 }
 
 #[test]
-fn other_shapes_take_the_plain_path() {
+fn other_shapes_are_right_to_rounding_on_any_number_of_threads() {
     for shape in [
+        ConvShape { height: 21, width: 24, filters: 32, blocks: 3, ..ConvShape::MINI_IMAGENET },
+        ConvShape {
+            height: 27,
+            width: 22,
+            channels: 1,
+            filters: 20,
+            blocks: 3,
+            downsampling: Downsampling::Stride,
+        },
         ConvShape { height: 12, width: 12, filters: 8, blocks: 2, ..ConvShape::MINI_IMAGENET },
         ConvShape {
             height: 12,
@@ -205,6 +214,13 @@ fn other_shapes_take_the_plain_path() {
         let case = case(shape, 3, 60);
         assert!(!case.body.is_fast());
         case.check(Statistics::Batch, 1e-5);
+        case.check(Statistics::First(2), 1e-5);
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| case.run(Statistics::Batch))
+        };
+        let one = run(1);
+        assert!(one == run(2) && one == run(3), "{shape:?}");
     }
 }
 

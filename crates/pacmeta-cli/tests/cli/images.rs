@@ -301,7 +301,8 @@ fn own_pictures_are_learned_from_and_new_ones_classified() {
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("4 filters run on plain loops") && ran.stderr.contains("docs/engine.md"),
+        ran.stderr.contains("4 filters run on general matrix products")
+            && ran.stderr.contains("docs/engine.md"),
         "{}",
         ran.stderr
     );

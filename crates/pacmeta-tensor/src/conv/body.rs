@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pulp::Arch;
 
 use super::fast::{Buffers, Plan};
-use super::plain::{self, Decisions, Pass};
+use super::plain::{self, Convolution, Decisions, Pass};
 use super::shape::ConvShape;
 use super::{Moments, Statistics, check_len, image_count};
 use crate::error::{Result, TensorError};
@@ -112,7 +112,7 @@ impl ConvBody {
         self.feature_count
     }
 
-    /// Whether it runs on the fast path, and not on [`plain`].
+    /// Whether it runs on the fast path, and not on [`plain`] with matrix products.
     pub fn is_fast(&self) -> bool {
         self.fast.is_some()
     }
@@ -147,7 +147,9 @@ impl ConvBody {
                 }
             }
             None => {
-                let pass = plain::forward(&self.shape, parameters, &images.to_floats(), statistics, None)?;
+                let by = Convolution::Products;
+                let pass =
+                    plain::forward_by(by, &self.shape, parameters, &images.to_floats(), statistics, None)?;
                 workspace.0 = State::Plain(Box::new(pass));
                 match &workspace.0 {
                     State::Plain(pass) => Ok(pass.features()),

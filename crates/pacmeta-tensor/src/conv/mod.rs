@@ -25,8 +25,8 @@
 //! images (every one is normalised by them), and the last two terms of dz are there at places of the first n images only.
 //!
 //! [`ConvBody`] is what callers use. It works in f32 with rows of pixels (image, row, column, channel), and takes a fast
-//! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`], which is also the
-//! reference of the fast path. [`composite`] is the same in operations of the tape, for second order.
+//! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`] with its convolutions as
+//! matrix products; in simple loops it is the reference of both. [`composite`] is the same in operations of the tape, for second order.
 
 mod block;
 mod body;
@@ -40,6 +40,7 @@ mod pixel;
 pub mod plain;
 mod shape;
 mod tiles;
+mod windows;
 mod winograd;
 
 use crate::error::{Result, TensorError};

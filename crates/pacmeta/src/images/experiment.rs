@@ -225,12 +225,14 @@ fn check_sizes(config: &ImageConfig, found: &FoundImages) -> Result<()> {
 /// What to say of a network that has no fast path.
 fn slow_body(config: &ImageConfig) -> Result<Option<String>> {
     let what = match config.prior.downsampling {
-        Downsampling::Stride => "convolutions of stride 2 run on plain loops, some ten times slower than max-pools with 64 filters".to_owned(),
-        Downsampling::MaxPool => {
-            format!("{} filters run on plain loops, some ten times slower than 64", config.prior.filters)
-        }
+        Downsampling::Stride => "convolutions of stride 2".to_owned(),
+        Downsampling::MaxPool => format!("{} filters", config.prior.filters),
     };
-    Ok((!config.spec().body()?.is_fast()).then(|| format!("{what}; see docs/engine.md")))
+    Ok((!config.spec().body()?.is_fast()).then(|| {
+        format!(
+            "{what} run on general matrix products, slower than the path that is made for 64 filters with max-pools; see docs/engine.md"
+        )
+    }))
 }
 
 impl Trainable for ImageExperiment {
