@@ -387,7 +387,7 @@ mod tests {
         for (height, width, channels, filters, blocks, downsampling) in [
             (12, 9, 3, 8, 2, Downsampling::MaxPool),
             (13, 10, 1, 5, 2, Downsampling::Stride),
-            (8, 8, 2, 1, 3, Downsampling::Stride),
+            (11, 8, 2, 4, 3, Downsampling::Stride),
             (9, 7, 2, 3, 1, Downsampling::MaxPool),
         ] {
             let shape = ConvShape { height, width, channels, filters, blocks, downsampling };
