@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use indicatif::MultiProgress;
+use pacmeta::environments::images::is_mini_imagenet;
 use pacmeta::images::ImageExperiment;
 use pacmeta::report::ClaimRow;
 use pacmeta::studies::mini_imagenet::{
@@ -80,11 +81,17 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let first = models.first().ok_or_else(|| Error::input("the plan", "has no models"))?;
     let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
     let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
-    let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
+    let mut shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     let mut progress = ClassificationProgress::new(out, verbosity, &bars);
     // Pictures that cannot be used are refused before anything is written.
     let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
     notes.iter().for_each(|note| progress.say(note));
+    shown.is_mini_imagenet = is_mini_imagenet(pictures.set(), pictures.splits());
+    if !shown.is_mini_imagenet && !shown.is_generated() {
+        progress.say(
+            "these pictures are not miniImageNet in its usual division: the paper's numbers are left out",
+        );
+    }
     drop(progress);
     let folder = open_study(out, STUDY, &shown)?;
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));

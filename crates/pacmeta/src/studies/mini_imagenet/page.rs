@@ -61,10 +61,10 @@ pub fn report(plan: &ImagePlan, runs: &[ModelRun], command: &str, history: &[Ses
         sections.extend(gallery_section(files, model.method.title()));
     }
     StudyReport {
-        title: if plan.is_comparable() {
-            "Few-shot pictures: miniImageNet"
-        } else {
-            "Few-shot pictures: generated characters"
+        title: match (plan.is_comparable(), plan.is_generated()) {
+            (true, _) => "Few-shot pictures: miniImageNet",
+            (false, true) => "Few-shot pictures: generated characters",
+            (false, false) => "Few-shot pictures",
         }
         .to_owned(),
         subtitle: format!("{} {finished} of {} models are finished.", what_was_run(plan), runs.len()),
@@ -159,8 +159,12 @@ fn notes(plan: &ImagePlan) -> Vec<String> {
          task are normalised in one batch. Gradients longer than 10 are cut to that norm, which tames MAML's first iterations."
             .to_owned(),
         "The paper's \"standard error\" of 0.9 is the size of a 95% interval over 600 tasks: compare it with the intervals here.".to_owned(),
-        if !plan.is_comparable() {
+        if plan.is_generated() {
             "The pictures are generated stroke characters: neither the paper's numbers nor its claims are about them.".to_owned()
+        } else if !plan.is_comparable() {
+            "The pictures are not miniImageNet in its usual division (64, 16 and 20 classes, named like n01532829): neither the paper's \
+             numbers nor its claims are about them. `pacmeta train configs/own-images.toml` has all settings for pictures of one's own."
+                .to_owned()
         } else {
             "The split has 64 classes for training, 16 for validation and 20 for the test if the data's split file is Ravi and \
              Larochelle's; the paper speaks of 64, 12 and 24."

@@ -75,6 +75,11 @@ fn the_page_shows_what_is_there_and_what_is_missing() {
     let other = crate::report::study_page(&report(&generated, &runs, "", &[]));
     assert!(!other.contains("47.8") && !other.contains("miniImageNet") && !other.contains("not supported"));
     assert!(!numbers(&generated, &runs).unwrap()[0].content.contains("0.478"));
+    // nor do other pictures
+    let own = ImagePlan { is_mini_imagenet: false, ..plan.clone() };
+    let page = crate::report::study_page(&report(&own, &runs, "", &[]));
+    assert!(!page.contains("47.8") && !page.contains("not supported") && !page.contains("generated"));
+    assert!(page.contains("are not miniImageNet"));
     let files = numbers(&plan, &runs).unwrap();
     assert_eq!(files[0].content.lines().count(), 4);
     assert!(
