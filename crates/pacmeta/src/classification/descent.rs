@@ -170,7 +170,7 @@ impl Descent {
             pieces::scale(&mut self.gradient, factor);
         }
         self.optimiser.step(self.parameters.values_mut(), &self.gradient);
-        if !self.parameters.values().iter().all(|value| (*value as f32).is_finite()) {
+        if !pieces::fit_single(self.parameters.values()) {
             return Err(Error::StepTooLong { iteration: self.iteration + 1, rate: self.settings.rate });
         }
         self.iteration += 1;

@@ -26,6 +26,14 @@ pub(crate) fn round_into(values: &[f64], single: &mut [f32]) {
     });
 }
 
+/// Whether all values are finite in single precision.
+pub(crate) fn fit_single(values: &[f64]) -> bool {
+    // without an early end inside a piece, which would keep it from being vectors
+    values
+        .par_chunks(PIECE)
+        .all(|piece| piece.iter().fold(true, |fit, value| fit & (*value as f32).is_finite()))
+}
+
 /// values <- factor * values.
 pub(crate) fn scale(values: &mut [f64], factor: f64) {
     values.par_chunks_mut(PIECE).for_each(|piece| piece.iter_mut().for_each(|value| *value *= factor));
@@ -76,6 +84,12 @@ mod tests {
             add_scaled(&mut sum, 0.5, &single);
             let expected = |place: usize| values[place] + 0.5 * f64::from(single[place]);
             assert!(sum.iter().enumerate().all(|(place, sum)| *sum == expected(place)), "{length}");
+            assert!(fit_single(&sum), "{length}");
+            if let Some(last) = sum.last().copied() {
+                sum[length - 1] = 1e39;
+                assert!(!fit_single(&sum), "{length}");
+                sum[length - 1] = last;
+            }
             scale(&mut sum, 3.0);
             assert!(sum.iter().enumerate().all(|(place, sum)| *sum == 3.0 * expected(place)), "{length}");
             clear(&mut sum);

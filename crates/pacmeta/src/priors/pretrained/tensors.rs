@@ -138,7 +138,7 @@ impl<R: Read + Seek> TensorFile<R> {
 
     /// That several tensors are not there.
     pub(super) fn many_missing(&self, missing: &[String], pooling: Pooling) -> Error {
-        let named: Vec<String> = missing.iter().take(NAMED).map(|name| quoted(name)).collect();
+        let named: Vec<String> = missing.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
         let more = match missing.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),

@@ -207,13 +207,24 @@ pub(super) fn chosen(plan: &LeopardPlan, runs: &[ModelRun]) -> StudyTable {
         [] => "held-out tasks".to_owned(),
         names => names.join(" and "),
     };
+    let config = runs.iter().find_map(|run| run.run.as_ref()).map(|files| &files.config);
+    let training = config.map_or(String::new(), |config| {
+        let (method, training) = (&config.method, &config.training);
+        format!(
+            "Inner steps: {} at rate {}; outer: Adam at {}, tasks in an iteration: {}. ",
+            method.steps,
+            short(method.rate),
+            short(training.rate),
+            training.batch
+        )
+    });
     StudyTable {
         id: "chosen".to_owned(),
         heading: String::new(),
         columns: names.iter().map(|name| Column::text(*name)).collect(),
         rows: runs.iter().map(row).collect(),
         caption: format!(
-            "Inner steps: 50 of Adagrad at rate 0.001; outer: Adam at 0.00001, one task an iteration. On a target task: {} steps of Adam. \
+            "{training}On a target task: {} steps of Adam. \
              What there was to choose was chosen by the accuracy on {validation}, which are not trained on.{}",
             plan.steps,
             if plan.alphas.is_empty() { " Alpha is the paper's choice for BERT-base." } else { "" }
