@@ -314,7 +314,6 @@ impl Error {
     pub(crate) fn failing_state(&self) -> Option<u64> {
         match self {
             Self::Diverged { iteration, .. } | Self::TaskFailed { iteration, .. } => iteration.checked_sub(1),
-            Self::ValidationDiverged { iteration, .. } => Some(*iteration),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@
 //! checkpoints/         iteration-00001000.safetensors, ...: the last few training states; of a finished run, the last one
 //! prior.safetensors    the result
 //! report.html          the report
-//! diverged.json        why the run stopped, if it diverged; until its next start
+//! diverged.json        why the run stopped, if it diverged; until it is beyond that
 //! changes.jsonl        the settings that a run that diverged went on with
 //! run.lock             held while a process writes to the folder
 //! ```
@@ -134,6 +134,7 @@ impl RunDirectory {
                 warnings.clear();
                 Start::Finished(TrainingState { iteration: wanted.iterations, ..TrainingState::default() })
             }
+            None if run.prior_path().exists() => return Err(run.cannot_be_extended(warnings)),
             None => Start::Fresh,
             Some(state) if state.iteration >= wanted.iterations && run.has_prior_of(state.iteration) => {
                 Start::Finished(state)
@@ -149,7 +150,6 @@ impl RunDirectory {
         if stored.is_none_or(|stored| stored != marked) {
             write_atomically(&config_path, marked.as_bytes())?;
         }
-        run.forget_divergence()?;
         let checkpoints = run.checkpoints_path();
         fs::create_dir_all(&checkpoints).map_err(|source| Error::io("create", &checkpoints, source))?;
         remove_stale_temporaries(&checkpoints)?;
@@ -176,7 +176,7 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Keeps that many training states instead of two.
+    /// Keeps that many training states instead of two while the run goes on.
     pub fn with_kept_checkpoints(mut self, count: NonZeroUsize) -> Self {
         self.kept_checkpoints = count;
         self
@@ -245,6 +245,7 @@ impl RunDirectory {
     pub fn save_state(&self, state: &TrainingState, metrics: &MetricsWriter) -> Result<()> {
         metrics.sync()?;
         state.write(self.state_path(state.iteration))?;
+        self.forget_divergence(state.iteration)?;
         // States beyond this one were damaged or passed over when the run was resumed: the run is writing them anew.
         let (kept, beyond): (Vec<_>, Vec<_>) =
             self.stored_iterations()?.into_iter().partition(|&iteration| iteration <= state.iteration);
@@ -256,8 +257,8 @@ impl RunDirectory {
     }
 
     /// Writes the result after `iteration`, which is noted in its metadata: a run that was extended is finished once the
-    /// result is that of its last iteration. Of the training states only that of this
-    /// iteration stays, from which the run can be extended.
+    /// result is that of its last iteration. Of the training states only that of this iteration stays, from which the run can be
+    /// extended.
     ///
     /// # Errors
     /// As [`Checkpoint::write`]; also when a state cannot be removed.
@@ -276,6 +277,20 @@ impl RunDirectory {
             fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
         }
         Ok(())
+    }
+
+    /// A result without a training state: more iterations would have to begin anew and replace it.
+    fn cannot_be_extended(&self, warnings: Vec<String>) -> Error {
+        let why = match warnings.first() {
+            Some(warning) => format!(" ({warning})"),
+            None => String::new(),
+        };
+        Error::input(
+            self.path.display(),
+            format!(
+                "holds a result whose training state is gone{why}, so the run cannot go on; choose another --out"
+            ),
+        )
     }
 
     fn has_prior_of(&self, iteration: u64) -> bool {

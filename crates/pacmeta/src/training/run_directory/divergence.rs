@@ -1,21 +1,23 @@
 //! What is left of a run that diverged, and how it goes on.
 //!
 //! A state is good if an iteration succeeded from it. The one before the iteration that failed is not: whatever the rate, the same
-//! numbers lead to the same end. It is removed, so that the newest good one is what a run continues from. From there another
-//! `training.rate` or `training.clip` makes another way, and these two may change; what changed is written down.
+//! numbers lead to the same end. It is removed, so that the newest good one is what a run continues from, unless it is the state of a
+//! result: that is never lost. From there another `training.rate` or `training.clip` makes another way, and these two may change until the run
+//! is beyond that state; what changed is written down.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
 use serde_json::json;
 
+use super::RunDirectory;
 use super::comparison::Change;
-use super::{RunDirectory, state_name};
 use crate::error::{Error, Result};
-use crate::training::files::write_atomically;
+use crate::training::files::{read_bounded, write_atomically};
 
-/// How a run ended that diverged; there until its next start.
+/// How a run ended that diverged; there until it is beyond the state that was kept.
 pub(super) const DIVERGED: &str = "diverged.json";
+const MAX_NOTE: u64 = 1 << 16;
 /// The settings that such a run went on with.
 pub(crate) const CHANGES: &str = "changes.jsonl";
 
@@ -34,19 +36,19 @@ impl RunDirectory {
     }
 
     fn keep_good_states(&self, error: &Error) -> Result<String> {
-        if let Some(path) =
-            error.failing_state().map(|iteration| self.checkpoints_path().join(state_name(iteration)))
-            && path.exists()
-        {
-            fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
+        if let Some(iteration) = error.failing_state().filter(|&iteration| !self.has_prior_of(iteration)) {
+            let path = self.state_path(iteration);
+            if path.exists() {
+                fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source))?;
+            }
         }
         let kept = self.stored_iterations()?.first().copied();
         let note = json!({ "reason": error.to_string(), "kept": kept });
         write_atomically(self.path.join(DIVERGED), format!("{note}\n").as_bytes())?;
         Ok(match kept {
             Some(iteration) => format!(
-                "the checkpoint of iteration {iteration} is kept: the same command with a lower `training.rate` (or `training.clip`) \
-                 goes on from it, other settings need another --out"
+                "the checkpoint of iteration {iteration} is kept: with a lower `training.rate` (or `training.clip`) the same command goes \
+                 on from it, other settings need another --out"
             ),
             None if Self::began(&self.path) => {
                 "no checkpoint is left: the same command with a lower `training.rate` starts anew, other settings need another --out"
@@ -82,14 +84,18 @@ impl RunDirectory {
         Ok(words)
     }
 
-    /// Forgets that the run diverged, once it starts again.
-    pub(super) fn forget_divergence(&self) -> Result<()> {
+    /// Forgets that the run diverged, once it is beyond the state that was kept.
+    pub(super) fn forget_divergence(&self, iteration: u64) -> Result<()> {
         let path = self.path.join(DIVERGED);
-        match fs::remove_file(&path) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io("remove", path, source))
-            }
-            _ => Ok(()),
+        if !path.exists() {
+            return Ok(());
+        }
+        let note: Option<serde_json::Value> =
+            read_bounded(&path, MAX_NOTE).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let kept = note.and_then(|note| note.get("kept")?.as_u64()).unwrap_or(0);
+        match iteration > kept {
+            true => fs::remove_file(&path).map_err(|source| Error::io("remove", &path, source)),
+            false => Ok(()),
         }
     }
 }

@@ -132,6 +132,29 @@ fn an_extended_run_equals_a_long_one_and_is_finished_only_with_its_own_result() 
 }
 
 #[test]
+fn a_result_is_never_lost_to_more_iterations() {
+    let folder = tempfile::tempdir().unwrap();
+    train(folder.path(), 40, TO_THE_END);
+    let prior = fs::read(folder.path().join(PRIOR)).unwrap();
+    // the first iteration after the result diverges: its state is all there is to go on from
+    let (run, _) = open(folder.path(), &with_iterations(60));
+    let error = run.note_divergence(Error::Diverged { iteration: 41, quantity: "the loss".to_owned() });
+    assert!(error.to_string().contains("the checkpoint of iteration 40 is kept"), "{error}");
+    drop(run);
+    assert!(open(folder.path(), &with_iterations(60)).0.diverged(), "it is not beyond that state yet");
+    train(folder.path(), 60, 55);
+    let (run, resume) = open(folder.path(), &with_iterations(60));
+    assert!(matches!(resume.start, Start::Continue(state) if state.iteration == 50));
+    assert!(!run.diverged());
+    drop(run);
+    // without any state the run would begin anew and replace the result
+    fs::remove_dir_all(folder.path().join(CHECKPOINTS)).unwrap();
+    let refused = refusal(folder.path(), &with_iterations(60));
+    assert!(refused.contains("training state is gone") && refused.contains("another --out"), "{refused}");
+    assert_eq!(fs::read(folder.path().join(PRIOR)).unwrap(), prior);
+}
+
+#[test]
 fn a_damaged_checkpoint_is_passed_over_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let (straight, path) = (folder.path().join("straight"), folder.path().join("damaged"));
