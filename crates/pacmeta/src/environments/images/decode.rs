@@ -14,7 +14,7 @@ use image::{
     ColorType, DynamicImage, GrayImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
 };
 
-use super::jpeg::{self, Whole};
+use super::jpeg::{self, Damage, Whole};
 use crate::error::{Error, Result};
 
 /// Pictures that are wider or higher are refused.
@@ -155,7 +155,7 @@ fn decode_whole(bytes: &[u8], shape: PictureShape) -> std::result::Result<Dynami
     let (mut bytes, mut kept_coefficients) = (Cow::Borrowed(bytes), 0);
     if format == ImageFormat::Jpeg {
         // The decoder fills what is missing with grey and says nothing.
-        let whole = jpeg::check(&bytes).map_err(|damage| damaged(damage.words()))?;
+        let whole = jpeg::check(&bytes).map_err(not_whole)?;
         let Whole { has_end, kept_coefficients: kept } = whole;
         kept_coefficients = kept;
         if !has_end {
@@ -221,6 +221,13 @@ fn explain(problem: ImageError) -> String {
             "is not a PNG, JPEG or WebP picture, whatever its name; convert or remove it".into()
         }
         other => damaged(&other.to_string()),
+    }
+}
+
+fn not_whole(damage: Damage) -> String {
+    match damage {
+        Damage::Rare => format!("is a JPEG of a rare kind ({}); convert it", damage.words()),
+        damage => damaged(damage.words()),
     }
 }
 

@@ -1,10 +1,9 @@
 //! Whether a JPEG file is whole. Decoders fill what is missing with grey and read on after damage, which would teach a
 //! model nonsense, and JPEG has no checksum. So the codes of every scan are read here once more, without making pixels of
-//! them: each block must be there, no code may be unknown, and nothing may be left over in front of the next marker.
-//! Damage after which all of this still holds cannot be told.
+//! them: each block must be there, no code may be unknown, and nothing but a little padding may be left over in front of the
+//! next marker. Damage after which all of this still holds cannot be told.
 //!
-//! A file that lacks only the mark of its end is whole if its blocks are all there. Of a progressive file without it nobody
-//! knows whether more scans followed; it is refused.
+//! A file that lacks only the mark of its end is whole if all bits of all blocks are there.
 
 mod codes;
 mod frame;
@@ -37,6 +36,8 @@ pub(super) enum Damage {
     Header,
     /// A component, or the last bits of one, has no scan.
     NoScan,
+    /// No damage: a kind of JPEG that is not decoded.
+    Rare,
 }
 
 impl Damage {
@@ -49,6 +50,7 @@ impl Damage {
             Self::UnknownCode => "a code is unknown",
             Self::Header => "a header contradicts itself",
             Self::NoScan => "a scan is missing",
+            Self::Rare => "it is lossless, has arithmetic codes or more than 8 bits",
         }
     }
 }
@@ -101,7 +103,8 @@ pub(super) fn check(bytes: &[u8]) -> Result<Whole, Damage> {
             _ => {}
         }
     };
-    let can_tell = |frame: &Frame| frame.coding == Coding::Sequential && frame.is_read;
+    let can_tell =
+        |frame: &Frame| frame.is_read && (frame.coding == Coding::Sequential || frame.is_complete());
     if !has_end && !frame.as_ref().is_some_and(can_tell) {
         return Err(Damage::NoEnd);
     }

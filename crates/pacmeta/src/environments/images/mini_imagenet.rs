@@ -1,46 +1,49 @@
 //! How to know miniImageNet.
 
-use super::split::{ClassSplit, Part, Splits};
+use super::split::{Part, Splits};
 use super::{ClassId, ImageSet};
 
-/// Classes for training, validation and test in the usual split.
+/// Classes for training, validation and test in the usual split, that of Ravi and Larochelle (2017).
 const CLASSES: [usize; 3] = [64, 16, 20];
+/// Those for the test, by their entries in WordNet.
+const TEST: [&str; 20] = [
+    "n01930112",
+    "n01981276",
+    "n02099601",
+    "n02110063",
+    "n02110341",
+    "n02116738",
+    "n02129165",
+    "n02219486",
+    "n02443484",
+    "n02871525",
+    "n03127925",
+    "n03146219",
+    "n03272010",
+    "n03544143",
+    "n03775546",
+    "n04146614",
+    "n04149813",
+    "n04418357",
+    "n04522168",
+    "n07613480",
+];
 
-/// Whether a set with these parts is miniImageNet as it is usually divided: 64, 16 and 20 classes, each called after its
-/// entry in WordNet, `n` and eight digits (folders above do not count). Only then can its numbers be held against published
-/// ones.
+/// Whether a set with these parts is miniImageNet as it is usually divided: 64, 16 and 20 classes, the last ones those that are usual
+/// (folders above do not count). Only then can its numbers be held against published ones.
 pub fn is_mini_imagenet(set: &ImageSet, splits: &Splits) -> bool {
-    let names = |part: Part| {
-        let name = |id: &ClassId| {
-            let class = &set.classes()[id.class as usize];
-            (id.quarter_turns == 0).then_some(class.name.as_str())
-        };
-        splits.part(part).iter().map(name).collect::<Option<Vec<_>>>()
+    let sizes = Part::ALL.map(|part| splits.part(part).len());
+    let is_test = |id: &ClassId| {
+        let name = &set.classes()[id.class as usize].name;
+        let last = name.rsplit('/').next().unwrap_or_default();
+        id.quarter_turns == 0 && TEST.contains(&last)
     };
-    Part::ALL.map(names).iter().zip(CLASSES).all(|(names, count)| match names {
-        Some(names) => names.len() == count && names.iter().all(|name| is_synset(name)),
-        None => false,
-    })
-}
-
-impl ClassSplit {
-    /// The same of a split file, such as the `split.csv` of a run.
-    pub fn is_mini_imagenet(&self) -> bool {
-        let count = |part: Part| self.rows.iter().filter(|row| row.part == part).count();
-        Part::ALL.map(count) == CLASSES && self.rows.iter().all(|row| is_synset(&row.class))
-    }
-}
-
-/// Whether the last folder of a name is `n` and eight digits.
-fn is_synset(name: &str) -> bool {
-    let last = name.rsplit('/').next().unwrap_or_default();
-    let digits = last.strip_prefix('n');
-    digits.is_some_and(|digits| digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_digit()))
+    sizes == CLASSES && splits.test.iter().all(is_test)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Channels, ImageClass, PictureShape, parse_split};
+    use super::super::{Channels, ImageClass, PictureShape};
     use super::*;
 
     /// A set with a class of one pixel for each of these names.
@@ -64,21 +67,22 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_names_tell() {
-        let names: Vec<String> = (0..100).map(|index| format!("images/n{:08}", 1_532_829 + index)).collect();
+    fn sizes_and_test_classes_tell() {
+        let others = (0..80).map(|index| format!("images/n{:08}", 1_532_829 + index));
+        let names: Vec<String> = others.chain(TEST.map(|name| format!("images/{name}"))).collect();
         let pictures = set(&names);
         let splits = divided(&pictures, 64, 16);
         assert!(is_mini_imagenet(&pictures, &splits));
-        let written = parse_split("split.csv", splits.to_csv(&pictures).as_bytes()).unwrap();
-        assert!(written.is_mini_imagenet());
-
         assert!(!is_mini_imagenet(&pictures, &divided(&pictures, 60, 20)));
         assert!(!is_mini_imagenet(&pictures, &splits.with_rotations()));
-        for other in ["cat", "n1234567", "n123456789", "n1234567x", "m12345678", ""] {
-            let mut names = names.clone();
-            names[70] = other.to_owned();
+        // another division of the same classes, and another hundred classes
+        let mut turned = names.clone();
+        turned.rotate_left(10);
+        let mut other = names;
+        other[95] = "images/n01558993".to_owned();
+        for names in [turned, other] {
             let pictures = set(&names);
-            assert!(!is_mini_imagenet(&pictures, &divided(&pictures, 64, 16)), "{other}");
+            assert!(!is_mini_imagenet(&pictures, &divided(&pictures, 64, 16)));
         }
     }
 }

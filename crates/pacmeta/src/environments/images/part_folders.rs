@@ -20,9 +20,11 @@ pub(super) fn divide(root: &Path, classes: &mut [PlannedClass]) -> Result<Option
     let Some(placed) = names.iter().map(|name| Placed::of(&name[above..])).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
-    let is_used = |part: &&Part| placed.iter().any(|class| class.part == **part && !class.rest.is_empty());
-    let used: Vec<Part> = Part::ALL.iter().filter(is_used).copied().collect();
-    if used.len() < 2 {
+    let has_part = |part: &&Part| placed.iter().any(|class| class.part == **part);
+    let parts = Part::ALL.iter().filter(has_part).count();
+    let has_classes = placed.iter().any(|class| !class.rest.is_empty());
+    // One part with classes beside another one with pictures of all classes is an error below, not two classes.
+    if !has_classes || parts < 2 {
         return Ok(None);
     }
     let wrong = |message: String| Error::input(root.display(), message);

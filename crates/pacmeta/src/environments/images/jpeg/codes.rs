@@ -65,6 +65,9 @@ impl Huffman {
     }
 }
 
+/// The most bytes between the last code and a marker.
+const MOST_PADDING: u32 = 64;
+
 /// The bits of a scan, up to the next marker.
 pub(super) struct Bits<'a> {
     data: &'a [u8],
@@ -150,10 +153,24 @@ impl<'a> Bits<'a> {
         Ok(value)
     }
 
-    /// Goes to the marker. Fewer than eight bits in front of it fill up the last byte; more should not be there.
+    /// Goes to the marker. Fewer than eight bits in front of it fill up the last byte; some cameras put a few bytes of zeros or ones
+    /// behind that, which are no codes. Without a marker after them they are what a broken transfer leaves.
     fn finish(&mut self) -> Result<(), Damage> {
-        self.refill();
-        if self.count >= 8 {
+        let mut padding = 0;
+        loop {
+            self.refill();
+            let whole = self.count / 8;
+            if whole == 0 {
+                break;
+            }
+            padding += whole;
+            let is_padding = |byte: u32| matches!((self.buffer >> (8 * byte)) as u8, 0x00 | 0xff);
+            if padding > MOST_PADDING || !(0..whole).all(is_padding) {
+                return Err(Damage::LeftOver);
+            }
+            self.count = 0;
+        }
+        if padding > 0 && self.place >= self.data.len() {
             return Err(Damage::LeftOver);
         }
         self.count = 0;

@@ -37,15 +37,17 @@ pub(super) struct Component {
 }
 
 impl Frame {
-    /// Reads the segment of a frame. None if its codes are not Huffman's or it is larger than any that is decoded: the
-    /// decoder has the say then.
+    /// Reads the segment of a frame. None if it is larger than any that is decoded: the decoder has the say then.
     pub(super) fn read(marker: u8, segment: &[u8]) -> Result<Option<Self>, Damage> {
         let coding = match marker {
             0xc0 | 0xc1 => Coding::Sequential,
             0xc2 => Coding::Progressive,
-            _ => return Ok(None),
+            _ => return Err(Damage::Rare),
         };
-        let (&[_, a, b, c, d, count], rest) = segment.split_first_chunk::<6>().ok_or(Damage::Header)?;
+        let (&[bits, a, b, c, d, count], rest) = segment.split_first_chunk::<6>().ok_or(Damage::Header)?;
+        if bits != 8 {
+            return Err(Damage::Rare);
+        }
         let (height, width) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let largest = MAX_DIMENSION as u16;
         if !(1..=largest).contains(&height) || !(1..=largest).contains(&width) || !(1..=4).contains(&count) {

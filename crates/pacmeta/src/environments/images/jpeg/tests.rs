@@ -48,7 +48,47 @@ fn what_lacks_its_end_is_whole_only_if_nothing_else_can_be_missing() {
         let (whole, cut) = (decode_picture("whole", bytes, SHAPE), decode_picture("cut", cut, SHAPE));
         assert_eq!(cut.unwrap(), whole.unwrap());
     }
-    assert_eq!(check(&PROGRESSIVE[..PROGRESSIVE.len() - 2]), Err(Damage::NoEnd));
+    // of a progressive file all bits are known to be there after its last scan only
+    let cut = &PROGRESSIVE[..PROGRESSIVE.len() - 2];
+    assert_eq!(check(cut), Ok(Whole { has_end: false, kept_coefficients: 4 * 6 * 64 }));
+    assert_eq!(
+        decode_picture("cut", cut, SHAPE).unwrap(),
+        decode_picture("whole", PROGRESSIVE, SHAPE).unwrap()
+    );
+    assert!(check(&PROGRESSIVE[..PROGRESSIVE.len() - 12]).is_err());
+}
+
+/// Cameras pad; a transfer that broke leaves zeros to the end of the file.
+#[test]
+fn a_little_padding_in_front_of_a_marker_is_no_damage() {
+    let bytes = encode(&noise(24, 24), ImageFormat::Jpeg);
+    let (body, end) = bytes.split_at(bytes.len() - 2);
+    let expected = decode_picture("whole", &bytes, SHAPE).unwrap();
+    let eight: &[u8] = &[0; 8];
+    for padding in [&[0][..], eight, &[0xff, 0x00], &[0xff, 0x00, 0xff, 0x00]] {
+        let padded = [body, padding, end].concat();
+        assert_eq!(check(&padded), Ok(Whole { has_end: true, kept_coefficients: 0 }), "{padding:?}");
+        assert_eq!(decode_picture("padded", &padded, SHAPE).unwrap(), expected, "{padding:?}");
+        assert_eq!(check(&[body, padding].concat()), Err(Damage::LeftOver), "{padding:?}");
+    }
+    assert_eq!(check(&[body, &[0; 200], end].concat()), Err(Damage::LeftOver));
+    assert_eq!(check(&[body, &[0x5a], end].concat()), Err(Damage::LeftOver));
+}
+
+#[test]
+fn rare_kinds_are_named_as_such() {
+    let bytes = encode(&noise(24, 24), ImageFormat::Jpeg);
+    let frame = bytes.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    let changed = |place: usize, byte: u8| {
+        let mut changed = bytes.clone();
+        changed[place] = byte;
+        decode_picture("rare.jpg", &changed, SHAPE).unwrap_err().to_string()
+    };
+    // arithmetic codes, lossless, twelve bits
+    for (place, byte) in [(frame + 1, 0xc9), (frame + 1, 0xc3), (frame + 4, 12)] {
+        let error = changed(place, byte);
+        assert!(error.contains("a rare kind") && error.contains("convert it"), "{error}");
+    }
 }
 
 /// The end mark alone proves nothing: every file that is cut anywhere and closed by it is refused.

@@ -90,6 +90,13 @@ fn a_class_in_two_folders_of_parts_is_refused() {
     put(folder.path(), "train/stray.png", b"unread");
     let message = problem(folder.path());
     assert!(message.contains("1 picture lies in `train` in no folder of a class"), "{message}");
+    // a part without classes, beside one with them, is no class either
+    let flat = tempfile::tempdir().unwrap();
+    put(flat.path(), "train/cat/1.png", b"unread");
+    put(flat.path(), "train/dog/1.png", b"unread");
+    put(flat.path(), "val/1.png", b"unread");
+    let message = problem(flat.path());
+    assert!(message.contains("1 picture lies in `val` in no folder of a class"), "{message}");
 }
 
 #[test]
