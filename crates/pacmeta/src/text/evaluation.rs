@@ -58,14 +58,16 @@ impl NewTask {
             }
         }
         let key = key.named(&task.name);
-        // Without examples of their own to score, the last ones of each class stay outside all supports.
+        // Without examples of their own to score, some of each class stay outside all supports: at most half of what the largest support
+        // leaves, so that its draws differ.
         let queries = match own_queries {
             false => limited(&task.dev, most_queries, key.named("queries")),
             true => {
                 let mut kept = Vec::new();
                 for (class, places) in members.iter_mut().enumerate() {
                     key.named("order").index(class as u64).generator().shuffle(places);
-                    let share = (places.len() - most).min(most_queries.div_ceil(task.classes.len()));
+                    let left = places.len() - most;
+                    let share = (left / 2).max(1).min(most_queries.div_ceil(task.classes.len()));
                     kept.extend(places.split_off(places.len() - share));
                 }
                 task.train.select(&kept)

@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
         }
         if self.line.len() > LONGEST {
             let message = format!(
-                "the line has more than {LONGEST} bytes; expected one JSON object a line: is the whole file one list?"
+                "the line has more than {LONGEST} bytes; is the whole file one line? JSON lines have an object a line, raw text a sentence"
             );
             return Err(self.wrong(&message));
         }

@@ -110,8 +110,10 @@ impl Record {
 fn advice_on_sentence(text: &str) -> String {
     let found: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
     let is_other = |name: &str| !KNOWN.contains(&name);
-    let mut others = found.iter().filter(|(name, value)| is_other(name) && value.is_string());
-    match (found.contains_key("sentence1"), others.next()) {
+    let others = found.iter().filter(|(name, value)| is_other(name) && value.is_string());
+    // the longest text is the sentence, others are marks of some kind
+    let longest = others.max_by_key(|(_, value)| value.as_str().map_or(0, str::len));
+    match (found.contains_key("sentence1"), longest) {
         (false, Some((name, _))) => format!("rename the field {} to `sentence1`", quoted(name)),
         _ => "write a sentence, or remove the line".to_owned(),
     }

@@ -95,7 +95,7 @@ impl Smlmt {
         index.retain(|_, numbers| (options.least..=options.most).contains(&numbers.len()));
         if index.len() < options.classes {
             return refuse(format!(
-                "{} in {} to {} of {} sentences, and a task takes {}; widen the band, or add sentences",
+                "{} in {} to {} of {} sentences, and a task takes {}; add sentences (`data.smlmt_path`), or lower `data.smlmt_words`",
                 counted(index.len(), "word"),
                 options.least,
                 options.most,

@@ -143,12 +143,11 @@ impl<R: Read + Seek> TensorFile<R> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let message = format!(
-            "{} tensors are missing: {}{more}{}; does config.json belong to this file?",
-            missing.len(),
-            named.join(", "),
-            missing.first().map_or(String::new(), |name| self.instead(name, pooling))
-        );
+        let instead = missing.first().map_or(String::new(), |name| self.instead(name, pooling));
+        let only_pooler = pooling == Pooling::Pooler && missing.iter().all(|name| name.contains("pooler"));
+        let question = if only_pooler { "" } else { "; does config.json belong to this file?" };
+        let message =
+            format!("{} tensors are missing: {}{more}{instead}{question}", missing.len(), named.join(", "));
         Error::input(&self.origin, message)
     }
 

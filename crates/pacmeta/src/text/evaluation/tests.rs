@@ -75,3 +75,34 @@ fn supports_score_as_if_each_were_encoded_alone() {
         }
     }
 }
+
+/// A task of `count` examples a class, all different, and none of its own to score.
+fn without_queries(count: u32) -> TextTask {
+    let mut train = TokenSet::new();
+    for place in 0..2 * count {
+        train.append(&[2, 10 + place, 3], &[0, 0, 0], place as usize % 2);
+    }
+    let classes = ["a", "b"].map(str::to_owned).into();
+    TextTask { name: "task".to_owned(), classes, train, dev: TokenSet::new(), truncated: 0 }
+}
+
+#[test]
+fn draws_of_the_largest_support_differ_where_queries_are_kept_back() {
+    for (count, shots, queries) in [(30, 16, 7), (6, 4, 1), (5, 4, 1)] {
+        let task = NewTask::drawn(&without_queries(count), &[2, shots], 5, 1000, Key::new(1)).unwrap();
+        assert_eq!(task.queries.len(), 2 * queries, "{count} examples a class");
+        let sentences = |draw: usize| {
+            let mut ids = task.supports[&(shots, draw)].ids.clone();
+            ids.sort_unstable();
+            ids
+        };
+        let differ = (1..5).any(|draw| sentences(draw) != sentences(0));
+        // with one more example than the shots there is nothing to choose from
+        assert_eq!(differ, count > 5, "{count} examples a class");
+        // no query is in a support
+        let query = |place: usize| task.queries.ids[3 * place + 1];
+        for place in 0..task.queries.len() {
+            assert!((0..5).all(|draw| !sentences(draw).contains(&query(place))));
+        }
+    }
+}

@@ -84,7 +84,7 @@ fn masked_words_are_hidden_and_alone() {
         |least, most| Smlmt::new(sentences.clone(), &tokeniser, SmlmtOptions { classes: 2, least, most });
     let message = band(100_000, 200_000).unwrap_err().to_string();
     assert!(
-        message.contains("0 words in 100000 to 200000 of") && message.contains("widen the band"),
+        message.contains("0 words in 100000 to 200000 of") && message.contains("add sentences"),
         "{message}"
     );
     assert!(band(20, 10).unwrap_err().is_input());
