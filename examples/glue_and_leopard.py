@@ -32,6 +32,11 @@ GLUE = {
     "WNLI": ("sentence1", "sentence2", "label"),
     "SNLI": ("sentence1", "sentence2", "gold_label"),
 }
+# The tasks that the study is scored on.
+TARGETS = (
+    "conll restaurant airline disaster emotion political_bias political_audience political_message rating_books rating_dvd "
+    "rating_electronics rating_kitchen"
+).split()
 NO_CONSENSUS = "-"  # a label of SNLI and MNLI that stands for none
 
 
@@ -59,9 +64,15 @@ def rows_of_tsv(path, columns):
 
 
 def rows_of_json_lines(path, columns):
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # Not splitlines, which also splits at characters that may stand inside a JSON string.
+    for line in filter(str.strip, path.read_text(encoding="utf-8").split("\n")):
         row = json.loads(line)
         yield tuple(row[name] for name in columns)
+
+
+def has_text(row):
+    """Some rows of QQP have an empty question."""
+    return row[0].strip() and (row[1] is None or row[1].strip())
 
 
 def glue_rows(folder, task, part):
@@ -87,7 +98,7 @@ def glue(folder, out, most):
     for task in GLUE:
         lines = []
         for part in ("train", "dev"):
-            rows = [row for row in glue_rows(folder, task, part) if row[2] != NO_CONSENSUS and row[0].strip()]
+            rows = [row for row in glue_rows(folder, task, part) if row[2] != NO_CONSENSUS and has_text(row)]
             if len(rows) > most[part]:
                 kept = sorted(random.Random(f"{task} {part}").sample(range(len(rows)), most[part]))
                 rows = [rows[place] for place in kept]
@@ -103,12 +114,13 @@ def glue(folder, out, most):
 
 def leopard(folder, out):
     tasks = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    found = 0
+    found = []
     for task in tasks:
         name, lines = task.name, []
         for path in sorted(task.iterdir()):
-            train = re.fullmatch(re.escape(name) + r"_train_(\d+)_(4|8|16)\.json", path.name)
-            if not train and path.name != f"{name}_eval.json":
+            # conll has files called conll_c_...
+            train = re.fullmatch(r"\w+_train_(\d+)_(4|8|16)\.json", path.name)
+            if not train and not path.name.endswith("_eval.json"):
                 continue
             if train:
                 start = {"split": "train", "k": int(train[2]), "draw": int(train[1])}
@@ -117,11 +129,17 @@ def leopard(folder, out):
             for row in json.loads(path.read_text(encoding="utf-8") or "[]"):
                 fields = {key: row[key] for key in ("sentence1", "sentence2", "label") if key in row}
                 lines.append({**start, **fields})
-        if lines:
+        if {line["split"] for line in lines} == {"train", "eval"}:
             write(out / f"{name}.jsonl.gz", lines)
-            found += 1
-    if not found:
-        fail(f"{folder}: expected <task>/<task>_train_<draw>_<k>.json and <task>/<task>_eval.json, as in data/json of iesl/leopard")
+            found.append(name)
+        elif lines:
+            print(f"{task}: has draws or a test set only and is left out", file=sys.stderr)
+    missing = [name for name in TARGETS if name not in found]
+    if missing:
+        fail(
+            f"{folder}: there is no {', '.join(missing)}; expected <task>/<task>_train_<draw>_<k>.json and <task>/<task>_eval.json, "
+            "as in data/json of iesl/leopard"
+        )
 
 
 def main():

@@ -47,6 +47,8 @@ def write_glue(folder: Path) -> None:
         for part, count in {"train": 90, "dev": 10}.items():
             rows = [row.format(f'say "{task} {place}', f"and {place}", place % classes) for place in range(count)]
             name = "dev_matched" if (task, part) == ("MNLI", "dev") else part
+            if task == "QQP":
+                rows.insert(1, "1\t2\t3\tonly one question\t\t0")
             (folder / task / f"{name}.tsv").write_text("\n".join([header] * bool(header) + rows) + "\n")
     (folder / "SNLI").mkdir()
     for part in ("train", "dev"):
@@ -64,11 +66,12 @@ def write_leopard(folder: Path) -> None:
             labels = [f"class {place % classes}" for place in range(count * classes)]
             return [{"sentence1": f"{task} {n}", **pair, "label": label, "processed_sent": "x"} for n, label in enumerate(labels)]
 
+        name = "conll_c" if task == "conll" else task
         for draw in range(10):
             for k in (4, 8, 16):
                 empty = (task, draw, k) == ("disaster", 0, 16)
-                (folder / task / f"{task}_train_{draw}_{k}.json").write_text("" if empty else json.dumps(rows(k)))
-        (folder / task / f"{task}_eval.json").write_text(json.dumps(rows(5)))
+                (folder / task / f"{name}_train_{draw}_{k}.json").write_text("" if empty else json.dumps(rows(k)))
+        (folder / task / f"{name}_eval.json").write_text(json.dumps(rows(5)))
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -94,6 +97,7 @@ def test_published_layouts_become_a_study(tmp_path: Path, command: str) -> None:
     assert cola[-1] == {"split": "dev", "sentence1": 'say "CoLA 9', "label": "1"}
     assert lines_of(out / "glue" / "STS-B.jsonl.gz")[-1]["label"] == 4.5
     assert lines_of(out / "glue" / "MRPC.jsonl.gz")[-1]["sentence2"] == "and 9"
+    assert all(line["sentence2"] for line in lines_of(out / "glue" / "QQP.jsonl.gz"))
     assert {line["label"] for line in lines_of(out / "glue" / "SNLI.jsonl.gz")} == {"entailment", "neutral", "contradiction"}
     conll = lines_of(out / "leopard" / "conll.jsonl.gz")
     assert len(conll) == 10 * 28 * 4 + 20
@@ -123,3 +127,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     (glue / "RTE" / "dev.tsv").write_text("index\tsentence1\tsentence2\tlabel\n1\ta\tb\t0\n")
     refused = convert(glue, leopard, tmp_path / "data")
     assert refused.returncode == 1 and "data/json of iesl/leopard" in refused.stderr
+    write_leopard(leopard)
+    (leopard / "emotion" / "emotion_eval.json").unlink()
+    refused = convert(glue, leopard, tmp_path / "data")
+    assert refused.returncode == 1 and "there is no emotion;" in refused.stderr

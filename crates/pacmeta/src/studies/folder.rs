@@ -57,7 +57,9 @@ pub struct Session {
 #[cfg(any(feature = "images", feature = "text"))]
 pub(super) fn check_iterations(before: u64, now: u64, all_models: bool) -> Result<()> {
     let advice = match now {
-        _ if now < before => "they can be raised, not lowered: choose another --out",
+        _ if now < before => {
+            "they can be raised, not lowered: give --iterations as before, or choose another --out"
+        }
         _ if now > before && !all_models => {
             "they are raised for all of its models at once: leave --methods out (an interrupted call goes on with any of \
              them), or choose another --out"

@@ -2,7 +2,7 @@
 //!
 //! The rate that is best for a model is chosen on a few validation tasks, and two models that chose differently differ by their rates as well
 //! as by their meta-training. Where only the head adapts every model is scored at every rate. Tables and claims are then at one rate:
-//! that with the best accuracy on the validation tasks over all models. What each model gets at its own choice, and at every rate, stands
+//! that with the best accuracy on the validation tasks over the methods that the paper compares, or over what is scored of them. What each model gets at its own choice, and at every rate, stands
 //! beside it.
 
 use serde_json::{Value, json};
@@ -19,15 +19,28 @@ use crate::studies::numbers::{NumbersFile, csv_of};
 /// The name of the file of numbers.
 pub(super) const RATES: &str = "rates.csv";
 
-/// The rate with the best mean accuracy on the validation tasks over the models that are scored; none unless all of them are scored at
-/// several rates, and were tried on the validation tasks at those.
+/// The models that the common rate is chosen by: those of the paper's order, so that a floor beside them changes nothing; all where none
+/// of these is scored.
+fn deciding(runs: &[ModelRun]) -> Vec<&ModelRun> {
+    let is_scored = |run: &&ModelRun| run.scores.is_some();
+    let is_compared = |run: &&ModelRun| ORDER.iter().any(|&(a, b)| run.model == a || run.model == b);
+    let compared: Vec<&ModelRun> = runs.iter().filter(is_scored).filter(is_compared).collect();
+    if compared.is_empty() { runs.iter().filter(is_scored).collect() } else { compared }
+}
+
+/// The rate with the best mean accuracy on the validation tasks over the deciding models; none unless all models that are scored are so at
+/// several rates, and the deciding ones were tried on the validation tasks at those.
 fn best_for_all(plan: &LeopardPlan, runs: &[ModelRun]) -> Option<f64> {
+    let deciding = deciding(runs);
     let mean = |rate: f64| {
-        let of_models = scored(runs).map(|scores| {
-            scores.at_rate(rate)?;
-            Some(scores.rate.tried.iter().find(|(tried, _)| *tried == rate)?.1)
-        });
-        let of_models: Option<Vec<f64>> = of_models.collect();
+        if !scored(runs).all(|scores| scores.at_rate(rate).is_some()) {
+            return None;
+        }
+        let tried = |run: &&ModelRun| {
+            let tried = &run.scores.as_ref()?.rate.tried;
+            Some(tried.iter().find(|(tried, _)| *tried == rate)?.1)
+        };
+        let of_models: Option<Vec<f64>> = deciding.iter().map(tried).collect();
         of_models.filter(|list| !list.is_empty()).map(|list| list.iter().sum::<f64>() / list.len() as f64)
     };
     let tried: Vec<(f64, f64)> = plan.rates.iter().filter_map(|&rate| Some((rate, mean(rate)?))).collect();
@@ -59,8 +72,9 @@ pub fn how_compared(plan: &LeopardPlan, runs: &[ModelRun]) -> Option<String> {
             _ => "",
         };
     Some(format!(
-        "All models are fine-tuned at the rate {}{end}: the one with the best accuracy on the validation tasks over all models.",
-        short(rate)
+        "All models are fine-tuned at the rate {}{end}: the one with the best accuracy on the validation tasks over {}.",
+        short(rate),
+        deciding(runs).iter().map(|run| run.model.title()).collect::<Vec<_>>().join(", ")
     ))
 }
 

@@ -181,8 +181,8 @@ impl LeopardStudy {
         let folder = study.join("search");
         let path = folder.join(format!("{}.json", model.name()));
         let trial = LeopardPlan { iterations: (self.plan.iterations / TRIAL).max(1), ..self.plan.clone() };
-        let settings =
-            format!("{} iterations; seed {}; {}", trial.iterations, trial.seed, settings(&trial, model));
+        // Not the iterations: a study that goes on for longer keeps the alpha that its models began with.
+        let settings = format!("seed {}; {}", trial.seed, settings(&trial, model));
         if let Some(stored) = read_search(&path)?.filter(|stored| stored.settings == settings) {
             return Ok(Some(stored.choice));
         }

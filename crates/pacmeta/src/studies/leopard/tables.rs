@@ -285,6 +285,7 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
                     json!(mean.standard_error),
                     json!(mean.log_likelihood),
                     percent(stated),
+                    json!(scores.rate_of_scores()),
                 ]);
             }
         }
@@ -298,6 +299,7 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
         "standard_error",
         "log_likelihood",
         "paper_accuracy",
+        "rate",
     ];
     let averages = csv_of(header, rows)?;
     let mut rows: Vec<Vec<Value>> = Vec::new();
@@ -319,6 +321,7 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
                     json!(mean.log_likelihood),
                     percent(stated.map(|(accuracy, _)| accuracy)),
                     percent(stated.map(|(_, error)| error)),
+                    json!(scores.rate_of_scores()),
                 ]);
             }
         }
@@ -336,6 +339,7 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
         "log_likelihood",
         "paper_accuracy",
         "paper_standard_error",
+        "rate",
     ];
     let tasks = csv_of(header, rows)?;
     let rows = scored().flat_map(|(model, scores)| {
@@ -349,11 +353,21 @@ pub fn numbers(plan: &LeopardPlan, runs: &[ModelRun]) -> Result<Vec<NumbersFile>
                 json!(draw.log_likelihood),
                 json!(draw.confidence),
                 json!(draw.queries),
+                json!(scores.rate_of_scores()),
             ]
         })
     });
-    let header =
-        ["model", "task", "shots", "draw", "accuracy", "log_likelihood", "confidence", "test_examples"];
+    let header = [
+        "model",
+        "task",
+        "shots",
+        "draw",
+        "accuracy",
+        "log_likelihood",
+        "confidence",
+        "test_examples",
+        "rate",
+    ];
     let draws = csv_of(header, rows)?;
     Ok(vec![
         NumbersFile { name: "averages.csv", what: "averages over tasks by model and k", content: averages },

@@ -378,6 +378,15 @@ fn models_that_chose_other_rates_are_compared_at_the_same_one() {
     assert_eq!(of_pacoh.at_rate(1e-3), own[0].scores.as_ref().unwrap().at_rate(1e-3));
     let again = rates::at_one_rate(&plan, runs.clone());
     assert_eq!(again[0].scores, runs[0].scores);
+    // a floor with another opinion does not count, but it must be scored at the common rate
+    let mut floor = scored(FineTuning, 0.40, 0.0);
+    let of_floor = floor.scores.as_mut().unwrap();
+    of_floor.rate = RateChoice { rate: 1e-4, tried: vec![(1e-4, 0.9), (1e-3, 0.1)] };
+    let alone = rates::at_one_rate(&plan, vec![own[0].clone(), own[1].clone(), floor.clone()]);
+    assert!(alone.iter().all(|run| run.scores.as_ref().unwrap().compared_at.is_none()));
+    floor.scores.as_mut().unwrap().other_rates = vec![(1e-3, at(FineTuning, 0.39))];
+    let with_floor = rates::at_one_rate(&plan, vec![own[0].clone(), own[1].clone(), floor]);
+    assert!(with_floor.iter().all(|run| run.scores.as_ref().unwrap().rate_of_scores() == 1e-3));
 
     let tables = rates::tables(&plan, &runs);
     assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), [4, 6, 1]);
