@@ -403,7 +403,9 @@ mod tests {
             let scale = Axis::new("y").log().scale([low, high].into_iter(), most).unwrap();
             assert_nice(&scale.ticks, low, high);
             prop_assert!(scale.ticks[0] > 0.0);
-            prop_assert!((0.0..=1.0).contains(&scale.position((low * high).sqrt())) || low * high == 0.0 || !(low * high).is_finite());
+            // a product would lose its digits at the ends of the range
+            let middle = (low.sqrt() * high.sqrt()).clamp(low, high);
+            prop_assert!((0.0..=1.0).contains(&scale.position(middle)), "{} in {}..{}", middle, low, high);
         }
 
         #[test]

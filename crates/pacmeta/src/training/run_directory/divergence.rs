@@ -47,8 +47,8 @@ impl RunDirectory {
         write_atomically(self.path.join(DIVERGED), format!("{note}\n").as_bytes())?;
         Ok(match kept {
             Some(iteration) => format!(
-                "the checkpoint of iteration {iteration} is kept: with a lower `training.rate` (or `training.clip`) the same command goes \
-                 on from it, other settings need another --out"
+                "the checkpoint of iteration {iteration} is kept: the same command with a lower `training.rate` (or `training.clip`) \
+                 goes on from it, other settings need another --out"
             ),
             None if Self::began(&self.path) => {
                 "no checkpoint is left: the same command with a lower `training.rate` starts anew, other settings need another --out"
