@@ -39,31 +39,57 @@ fn multiply_with<S: Simd, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &
     }
 }
 
-/// R rows times the matrix, through a copy of the rows.
+/// R rows times the matrix; through a copy of the rows where a panel is written while others still need them.
 #[inline(always)]
 fn block_of<S: Simd, const R: usize, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
     let Some(rows) = rows.first_chunk_mut::<R>() else { return };
-    let left: [Pixel; R] = *rows;
-    for panel in 0..lanes::<S>() / V {
-        let mut sums = [[simd.splat_f32s(0.0); V]; R];
-        for k in 0..FILTERS {
-            let right = matrix[k].vectors::<S>();
-            let mut values = [simd.splat_f32s(0.0); V];
-            for v in 0..V {
-                values[v] = right[panel * V + v];
-            }
-            for r in 0..R {
-                let factor = simd.splat_f32s(left[r].0[k]);
-                for v in 0..V {
-                    sums[r][v] = simd.mul_add_e_f32s(factor, values[v], sums[r][v]);
-                }
-            }
+    if lanes::<S>() == V {
+        let sums = panel_of::<S, R, V>(simd, rows, matrix, 0);
+        store_panel::<S, R, V>(rows, &sums, 0);
+    } else {
+        let left = *rows;
+        for panel in 0..lanes::<S>() / V {
+            let sums = panel_of::<S, R, V>(simd, &left, matrix, panel);
+            store_panel::<S, R, V>(rows, &sums, panel);
+        }
+    }
+}
+
+/// R rows times V vectors of the matrix's columns.
+#[inline(always)]
+fn panel_of<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    left: &[Pixel; R],
+    matrix: &[Pixel; FILTERS],
+    panel: usize,
+) -> [[S::f32s; V]; R] {
+    let mut sums = [[simd.splat_f32s(0.0); V]; R];
+    for k in 0..FILTERS {
+        let right = matrix[k].vectors::<S>();
+        let mut values = [simd.splat_f32s(0.0); V];
+        for v in 0..V {
+            values[v] = right[panel * V + v];
         }
         for r in 0..R {
-            let row = rows[r].vectors_mut::<S>();
+            let factor = simd.splat_f32s(left[r].0[k]);
             for v in 0..V {
-                row[panel * V + v] = sums[r][v];
+                sums[r][v] = simd.mul_add_e_f32s(factor, values[v], sums[r][v]);
             }
+        }
+    }
+    sums
+}
+
+#[inline(always)]
+fn store_panel<S: Simd, const R: usize, const V: usize>(
+    rows: &mut [Pixel; R],
+    sums: &[[S::f32s; V]; R],
+    panel: usize,
+) {
+    for r in 0..R {
+        let row = rows[r].vectors_mut::<S>();
+        for v in 0..V {
+            row[panel * V + v] = sums[r][v];
         }
     }
 }

@@ -129,9 +129,13 @@ fn assemble(images: &Padded<'_>, image: &[f32], sums: &Correlations, gram: &mut 
         let (row, column) = (cut(k, height), cut(k, width));
         let line = &image[row * images.stride()..][..2 * images.stride()];
         for lag in 0..3 * channels {
-            for place in channels..(width + 1) * channels {
-                row_terms[side][place % channels][lag] +=
-                    f64::from(line[place]) * f64::from(line[place + lag]);
+            // pixel by pixel: a remainder for every number would take longer than the products
+            let pixels =
+                line[channels..].chunks_exact(channels).zip(line[channels + lag..].chunks_exact(channels));
+            for (pixel, moved) in pixels.take(width) {
+                for (c, (value, other)) in pixel.iter().zip(moved).enumerate() {
+                    row_terms[side][c][lag] += f64::from(*value) * f64::from(*other);
+                }
             }
         }
         for c in 0..channels {
@@ -148,8 +152,8 @@ fn assemble(images: &Padded<'_>, image: &[f32], sums: &Correlations, gram: &mut 
             }
         }
     }
-    for (place, value) in image[images.stride()..(height + 1) * images.stride()].iter().enumerate() {
-        total[place % channels] += f64::from(*value);
+    for pixel in image[images.stride()..(height + 1) * images.stride()].chunks_exact(channels) {
+        total.iter_mut().zip(pixel).for_each(|(total, value)| *total += f64::from(*value));
     }
     for i in 0..taps {
         let (ky, kx, c) = place(i);

@@ -10,7 +10,7 @@ use crate::conv::block::{Backward, Deliver, WithTiles, rectify};
 use crate::conv::first_layer::{AddTaken, Padded, Patch};
 use crate::conv::pixel::{FILTERS, Pixel, Sums, split};
 use crate::conv::tiles::{Affine, Slope};
-use crate::conv::winograd::{Four, Three, filter_gradient};
+use crate::conv::winograd::{FilterGradient, Four, Six, Three};
 
 impl Plan {
     pub(in crate::conv) fn backward(
@@ -90,7 +90,7 @@ impl Plan {
         weight_gradient: &mut [f32],
     ) -> [Sums; 2] {
         let (tile, geometry) = self.tiles[index - 1];
-        let points = if tile == Tile::Three { 25 } else { 36 };
+        let points = tile.points();
         let [g, a, b] = constants.map(|constant| Pixel(constant.map(|value| value as f32)));
         let own = Slope { g, a, b };
         // images that the statistics do not depend on have the first term only
@@ -156,12 +156,14 @@ impl Plan {
                 match tile {
                     Tile::Three => run!(Three, 3, 5, deliver),
                     Tile::Four => run!(Four, 4, 6, deliver),
+                    Tile::Six => run!(Six, 6, 8, deliver),
                 }
             } else {
                 let deliver = ToBlock { slopes: delivered, pixels, columns: geometry.width };
                 match tile {
                     Tile::Three => run!(Three, 3, 5, deliver),
                     Tile::Four => run!(Four, 4, 6, deliver),
+                    Tile::Six => run!(Six, 6, 8, deliver),
                 }
             }
             give_scratch(pool, scratch);
@@ -177,9 +179,20 @@ impl Plan {
                 }
             }
         });
+        macro_rules! to_weights {
+            ($transform:ty, $m:literal, $t:literal) => {
+                arch.dispatch(FilterGradient::<$transform, $m, $t> {
+                    transform: PhantomData,
+                    points: &buffers.gradient,
+                    signs: &block.signs,
+                    gradient: weight_gradient,
+                })
+            };
+        }
         match tile {
-            Tile::Three => filter_gradient::<Three, 3, 5>(&buffers.gradient, &block.signs, weight_gradient),
-            Tile::Four => filter_gradient::<Four, 4, 6>(&buffers.gradient, &block.signs, weight_gradient),
+            Tile::Three => to_weights!(Three, 3, 5),
+            Tile::Four => to_weights!(Four, 4, 6),
+            Tile::Six => to_weights!(Six, 6, 8),
         }
         add_in_order(&sums)
     }

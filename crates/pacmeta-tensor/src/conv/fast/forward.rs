@@ -11,7 +11,7 @@ use crate::conv::block::{Forward, WithTiles};
 use crate::conv::first_layer::{FirstForward, PATCH};
 use crate::conv::gram::AddGram;
 use crate::conv::pixel::{FILTERS, Pixel, Positions, Sums, split};
-use crate::conv::winograd::{Four, Three, transform_filters};
+use crate::conv::winograd::{Four, Six, Three, TransformFilters};
 use crate::conv::{EPSILON, Images, Moments, Statistics};
 
 impl Plan {
@@ -24,7 +24,7 @@ impl Plan {
         statistics: Statistics<'_>,
         buffers: &'b mut Buffers,
     ) -> &'b [f32] {
-        self.prepare(parameters, count, statistics, buffers);
+        self.prepare(arch, parameters, count, statistics, buffers);
         self.first_forward(arch, parameters, images, statistics, buffers);
         for index in 1..self.shapes.len() {
             self.block_forward(arch, index, parameters, statistics, buffers);
@@ -44,7 +44,14 @@ impl Plan {
     }
 
     /// Makes room, and transforms the filters.
-    fn prepare(&self, parameters: &[f32], count: usize, statistics: Statistics<'_>, buffers: &mut Buffers) {
+    fn prepare(
+        &self,
+        arch: Arch,
+        parameters: &[f32],
+        count: usize,
+        statistics: Statistics<'_>,
+        buffers: &mut Buffers,
+    ) {
         buffers.counted = statistics.counted(count);
         buffers.groups = groups_of(0, buffers.counted).chain(groups_of(buffers.counted, count)).collect();
         buffers.blocks.resize_with(self.shapes.len(), Block::default);
@@ -67,9 +74,20 @@ impl Plan {
             let (tile, places) = (self.tiles[index].0, &self.places[index + 1]);
             block.signs = std::array::from_fn(|c| sign(parameters[places.scale.start + c]));
             let weight = &parameters[places.weight.clone()];
+            macro_rules! transform {
+                ($transform:ty, $m:literal, $t:literal) => {
+                    arch.dispatch(TransformFilters::<$transform, $m, $t> {
+                        transform: PhantomData,
+                        weight,
+                        signs: &block.signs,
+                        filters: &mut block.filters,
+                    })
+                };
+            }
             match tile {
-                Tile::Three => transform_filters::<Three, 3, 5>(weight, &block.signs, &mut block.filters),
-                Tile::Four => transform_filters::<Four, 4, 6>(weight, &block.signs, &mut block.filters),
+                Tile::Three => transform!(Three, 3, 5),
+                Tile::Four => transform!(Four, 4, 6),
+                Tile::Six => transform!(Six, 6, 8),
             }
             block.output.resize(count * self.tiles[index].1.pixels(), Pixel::ZERO);
             block.taken.resize(pooled(index + 1), Pixel::ZERO);
@@ -187,6 +205,7 @@ impl Plan {
             match tile {
                 Tile::Three => run!(Three, 3, 5),
                 Tile::Four => run!(Four, 4, 6),
+                Tile::Six => run!(Six, 6, 8),
             }
             give_scratch(pool, scratch);
         });

@@ -31,6 +31,37 @@ const PIECE: usize = 56;
 enum Tile {
     Three,
     Four,
+    Six,
+}
+
+impl Tile {
+    /// The tiles that take the least time for outputs of this size: larger ones multiply less and transform more, and those of
+    /// six have filters that no longer fit into the second-level cache, so that a group's tiles must be worth reading them.
+    fn for_outputs(output: [usize; 2]) -> Tile {
+        let tiles = |tile: Tile| output.map(|size| size.div_ceil(tile.side())).into_iter().product::<usize>();
+        let [three, four, six] = [Tile::Three, Tile::Four, Tile::Six].map(|tile| tiles(tile) * tile.points());
+        if 100 * six < 75 * three.min(four) && GROUP * tiles(Tile::Six) >= 40 {
+            Tile::Six
+        } else if 100 * four < 85 * three {
+            Tile::Four
+        } else {
+            Tile::Three
+        }
+    }
+
+    /// Rows and columns of outputs.
+    fn side(self) -> usize {
+        match self {
+            Tile::Three => 3,
+            Tile::Four => 4,
+            Tile::Six => 6,
+        }
+    }
+
+    /// Points at which channels are multiplied by a matrix.
+    fn points(self) -> usize {
+        (self.side() + 2).pow(2)
+    }
 }
 
 /// The plan of a body on the fast path.
@@ -108,13 +139,8 @@ impl Plan {
             tiles: shapes[1..]
                 .iter()
                 .map(|block| {
-                    let work = |tile: usize| {
-                        block.output.iter().map(|size| size.div_ceil(tile) * (tile + 2)).product::<usize>()
-                    };
-                    // larger tiles multiply less and transform more
-                    let tile = if 100 * work(4) < 85 * work(3) { Tile::Four } else { Tile::Three };
-                    let size = if tile == Tile::Four { 4 } else { 3 };
-                    (tile, Geometry::new(block.output, block.pooled, size, PIECE))
+                    let tile = Tile::for_outputs(block.output);
+                    (tile, Geometry::new(block.output, block.pooled, tile.side(), PIECE))
                 })
                 .collect(),
         })
@@ -196,11 +222,24 @@ mod tests {
     use crate::simd::every_arch;
 
     #[test]
+    fn tiles_fit_the_outputs() {
+        let sides = [42, 30, 21, 18, 10, 6, 5, 1];
+        let tiles = sides.map(|side| Tile::for_outputs([side, side]));
+        use Tile::{Four, Six, Three};
+        assert_eq!(tiles, [Six, Six, Three, Six, Four, Three, Three, Three]);
+    }
+
+    #[test]
     fn every_instruction_set_is_right() {
-        let shape = ConvShape { height: 27, width: 22, blocks: 3, ..ConvShape::MINI_IMAGENET };
+        right_on_every_instruction_set([27, 22], &[Tile::Three, Tile::Three]);
+        right_on_every_instruction_set([36, 37], &[Tile::Six, Tile::Three, Tile::Four]);
+    }
+
+    fn right_on_every_instruction_set([height, width]: [usize; 2], tiles: &[Tile]) {
+        let shape = ConvShape { height, width, blocks: 1 + tiles.len(), ..ConvShape::MINI_IMAGENET };
         let shapes = shape.block_shapes().unwrap();
         let plan = Plan::new(&shape, &shapes).unwrap();
-        assert!(plan.tiles.iter().any(|(tile, _)| *tile == Tile::Three));
+        assert_eq!(plan.tiles.iter().map(|(tile, _)| *tile).collect::<Vec<_>>(), tiles);
         let number = |i: usize| ((i * i % 10_007) as f32 * 0.37).sin();
         let parameters: Vec<f32> = (0..shape.layout().unwrap().len()).map(number).collect();
         let images: Vec<f32> = (0..3 * shape.image_len()).map(|i| 0.5 + 0.5 * number(i + 5)).collect();
