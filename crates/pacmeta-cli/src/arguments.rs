@@ -198,6 +198,9 @@ pub(crate) struct Reproduce {
     /// Seed of training (mini-imagenet, leopard)
     #[arg(long, value_name = "N", value_parser = whole_number::<u64>, allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
+    /// Set a key of all models' configurations (mini-imagenet), e.g. prior.head=zero; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<(String, String)>,
     /// The sizes of the encoder (memory) [default: bert-base]
     #[arg(long, value_enum, value_name = "SHAPE")]
     pub(crate) model_shape: Option<ShapeName>,

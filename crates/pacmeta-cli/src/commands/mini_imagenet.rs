@@ -71,6 +71,9 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
     plan.iterations = arguments.iterations.unwrap_or(plan.iterations);
     plan.tasks = arguments.tasks.map_or(plan.tasks, |tasks| tasks as usize);
     plan.seed = arguments.seed.unwrap_or(plan.seed);
+    plan.settings.clone_from(&arguments.set);
+    // Every model's settings are looked at before anything is read or trained.
+    plan.models().into_iter().try_for_each(|model| plan.config(model).map(drop))?;
     Ok(plan)
 }
 

@@ -37,13 +37,14 @@ pub(crate) fn run(arguments: &Reproduce) -> Result<()> {
 /// An option that a study would not heed is a mistake.
 fn refuse_options_of_other_studies(arguments: &Reproduce) -> Result<()> {
     use StudyName::{Leopard, Memory, MiniImagenet, Sinusoid};
-    let options: [(&str, bool, &[StudyName]); 12] = [
+    let options: [(&str, bool, &[StudyName]); 13] = [
         ("--data", arguments.data.is_some(), &[MiniImagenet, Leopard]),
         ("--model", arguments.model.is_some(), &[Leopard]),
         ("--cache", arguments.cache.is_some(), &[MiniImagenet]),
         ("--methods", arguments.methods.is_some(), &[MiniImagenet, Leopard]),
         ("--examples", arguments.examples.is_some(), &[MiniImagenet]),
         ("--tasks", arguments.tasks.is_some(), &[MiniImagenet]),
+        ("--set", !arguments.set.is_empty(), &[MiniImagenet]),
         ("--seed", arguments.seed.is_some(), &[MiniImagenet, Leopard]),
         ("--model-shape", arguments.model_shape.is_some(), &[Memory]),
         ("--sets", arguments.sets.is_some(), &[Sinusoid]),

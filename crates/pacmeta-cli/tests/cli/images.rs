@@ -394,6 +394,30 @@ fn models_of_a_study_are_trained_apart_and_brought_together() {
 }
 
 #[test]
+fn settings_of_a_study_reach_its_models_and_do_not_mix() {
+    let place = Place::new();
+    let study = [
+        &["reproduce", "mini-imagenet", "--data", "synthetic", "--iterations", "2", "--tasks", "2"][..],
+        &["--methods", "pacmaml", "--out", "study", "-q"],
+    ]
+    .concat();
+    let settings = ["--set", "prior.head=zero", "--set", "method.rate=0.01"];
+    let text = place.ok(&[&study[..], &settings].concat());
+    assert!(text.contains("prior.head = zero, method.rate = 0.01"), "{text}");
+    let config = place.text("study/pacmaml-m10/config.toml");
+    assert!(config.contains("head = \"zero\"") && config.contains("rate = 0.01"), "{config}");
+    place.refused(&study, &["settings prior.head = zero", "not of the paper", "choose another --out"]);
+    for (setting, words) in [
+        ("training.iterations=3", "--iterations"),
+        ("data.way=3", "`pacmeta train`"),
+        ("prior.heads=zero", "did you mean `head`"),
+    ] {
+        let refused = [&study[..], &settings, &["--set", setting]].concat();
+        place.refused(&refused, &[words]);
+    }
+}
+
+#[test]
 fn the_papers_study_runs_on_generated_characters_and_goes_on() {
     let place = Place::new();
     let study = [

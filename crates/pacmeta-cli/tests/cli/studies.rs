@@ -117,6 +117,7 @@ fn what_cannot_be_a_study_is_refused() {
         ("sinusoid", "--model-shape", "bert-base", "memory"),
         ("memory", "--iterations", "3", "sinusoid, mini-imagenet, leopard"),
         ("leopard", "--tasks", "3", "mini-imagenet"),
+        ("leopard", "--set", "prior.head=zero", "mini-imagenet"),
     ] {
         place.refused(&["reproduce", study, option, value], &[option, meant, "remove it"]);
     }

@@ -95,6 +95,12 @@ impl ImageConfig {
         Self::from_table(&table)
     }
 
+    /// A configuration from a table with some keys set anew.
+    pub(crate) fn with_settings(mut table: Table, settings: &[(String, String)]) -> Result<Self> {
+        source::set(&mut table, settings)?;
+        Self::from_table(&table)
+    }
+
     /// Reads a configuration of image classification from a file; see [`Config::read`].
     ///
     /// # Errors

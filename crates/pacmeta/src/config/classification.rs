@@ -132,7 +132,7 @@ pub enum EstimatorKind {
 /// | `particles` | with svgd or sgld | 5 | samples of the posterior | 1 to 1000 |
 /// | `estimator` | pacoh | `"posterior"` | samples of what PACOH's gradient is estimated from | `"posterior"`, `"prior"` |
 /// | `samples` | with the estimator `"prior"` | 10 | draws from the prior | 1 to 10000 |
-/// | `split` | pacmaml, bmaml, maml, fomaml | `"nested"` | whether the adapted head is judged on all of S or on the rest of it | `"nested"`, `"disjoint"` |
+/// | `split` | pacmaml, bmaml, maml, fomaml | `"nested"` | whether the adapted head is judged on all of S or on the rest of it; with pacmaml and m = 2 m' features collapse on the rest alone | `"nested"`, `"disjoint"` |
 /// | `way_back` | all, on texts; counts for maml and bmaml | `"tape"` | how the gradient goes back through the inner steps: all on one tape, or one by one, computed again, with less memory | `"tape"`, `"recompute"` |
 ///
 /// With `adapts = "network"` an inner step is a forward and a backward pass of the body, and batch norm takes the statistics of

@@ -124,7 +124,7 @@ pub fn plan_claims(plan: &ImagePlan, runs: &[ModelRun]) -> Vec<ClaimRow> {
 
 /// What was run, in a sentence or two.
 pub fn what_was_run(plan: &ImagePlan) -> String {
-    match plan.preset {
+    let what = match plan.preset {
         ImagePreset::Quick => format!(
             "A small part of the paper's study on pictures: pictures of {0} x {0} instead of 84 x 84, {1} iterations instead of 60,000, \
              {2} test tasks instead of 600. It shows that everything runs, and not what the methods reach.",
@@ -137,6 +137,10 @@ pub fn what_was_run(plan: &ImagePlan) -> String {
         ImagePreset::Paper => {
             format!("The paper's study on pictures, {} iterations a model.", plan.iterations)
         }
+    };
+    match plan.settings_in_words() {
+        Some(settings) => format!("{what} All models have other settings than the paper's: {settings}."),
+        None => what,
     }
 }
 
@@ -148,16 +152,24 @@ fn facts(plan: &ImagePlan, runs: &[ModelRun], history: &[Session], finished: usi
         ("Test tasks".to_owned(), format!("{}, the same for all models", plan.tasks)),
         ("Seed".to_owned(), plan.seed.to_string()),
     ];
+    facts.extend(plan.settings_in_words().map(|settings| ("Other settings".to_owned(), settings)));
     facts.extend(time_by_the_clock(history, None));
     facts
 }
 
 fn notes(plan: &ImagePlan) -> Vec<String> {
+    let config = plan.models().first().and_then(|&model| plan.config(model).ok());
+    let normalisation = config.map_or(Normalisation::Batch, |config| config.evaluation.normalisation);
+    let rest = "the head's start is learned, S' is part of S, and the pictures of a training task are normalised in one batch. Gradients \
+                longer than 10 are cut to that norm, which tames MAML's first iterations.";
     vec![
-        normalisation_note(Normalisation::Batch).to_owned(),
-        "Hyper-parameters are those of the paper's table; the head's start is learned, S' is part of S, and the pictures of a training \
-         task are normalised in one batch. Gradients longer than 10 are cut to that norm, which tames MAML's first iterations."
-            .to_owned(),
+        normalisation_note(normalisation).to_owned(),
+        match plan.settings_in_words() {
+            None => format!("Hyper-parameters are those of the paper's table; {rest}"),
+            Some(settings) => format!(
+                "Hyper-parameters are those of the paper's table, but for {settings}. Where these do not say otherwise, {rest}"
+            ),
+        },
         "The paper's \"standard error\" of 0.9 is the size of a 95% interval over 600 tasks: compare it with the intervals here.".to_owned(),
         if plan.is_generated() {
             "The pictures are generated stroke characters: neither the paper's numbers nor its claims are about them.".to_owned()

@@ -55,6 +55,9 @@ pub struct ImagePlan {
     pub side: usize,
     /// The seed.
     pub seed: u64,
+    /// Settings that all models have in place of the paper's or the program's own: keys of a configuration and their values.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
     /// Whether the pictures, once opened, are miniImageNet in its usual division.
     #[serde(default = "yes")]
     pub is_mini_imagenet: bool,
@@ -114,6 +117,30 @@ const ALPHAS: [[f64; 5]; 4] = [
     [f64::NAN, f64::NAN, 0.1, 1.0, 1.0],
 ];
 
+/// Keys that the plan gives each model, and the option that changes them.
+const PLANNED: [(&str, &str); 7] = [
+    ("seed", "--seed"),
+    ("data.path", "--data"),
+    ("data.cache", "--cache"),
+    ("data.shots", "--examples"),
+    ("method.name", "--methods"),
+    ("training.iterations", "--iterations"),
+    ("evaluation.tasks", "--tasks"),
+];
+
+fn refuse_what_the_plan_sets(key: &str) -> Result<()> {
+    let refuse = |message: String| Err(Error::input("option `--set`", message));
+    if let Some((_, option)) = PLANNED.iter().find(|(planned, _)| *planned == key) {
+        return refuse(format!("`{key}` is what {option} is for"));
+    }
+    if key.starts_with("data.") {
+        return refuse(format!(
+            "`{key}`: the tasks of this study are the paper's; `pacmeta train` takes tasks of any kind"
+        ));
+    }
+    Ok(())
+}
+
 /// A number of a table; for an m_i that the paper does not have, that of the nearest smaller one.
 fn of_table(table: &[[f64; 5]; 4], model: Model) -> Option<f64> {
     let row = EXAMPLES.iter().rposition(|&examples| examples <= model.examples).unwrap_or(0);
@@ -141,6 +168,7 @@ impl ImagePlan {
             tasks: 600,
             side: 84,
             seed: 0,
+            settings: Vec::new(),
             is_mini_imagenet: true,
         };
         match preset {
@@ -173,6 +201,10 @@ impl ImagePlan {
             if before != now {
                 return refuse(what, before.to_string(), now.to_string());
             }
+        }
+        if self.settings != earlier.settings {
+            let show = |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
+            return refuse("settings", show(earlier), show(self));
         }
         let all = earlier.models().iter().all(|model| self.models().contains(model));
         check_iterations(earlier.iterations, self.iterations, all)?;
@@ -234,6 +266,16 @@ impl ImagePlan {
         let mut table: Table =
             sections.into_iter().map(|(name, section)| (name.to_owned(), Value::Table(section))).collect();
         table.insert("seed".to_owned(), whole(self.seed));
-        ImageConfig::from_table(&table)
+        for (key, _) in &self.settings {
+            refuse_what_the_plan_sets(key)?;
+        }
+        ImageConfig::with_settings(table, &self.settings)
+    }
+
+    /// The settings that were changed, as `key = value`, if there are any.
+    pub fn settings_in_words(&self) -> Option<String> {
+        let settings: Vec<String> =
+            self.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        (!settings.is_empty()).then(|| settings.join(", "))
     }
 }

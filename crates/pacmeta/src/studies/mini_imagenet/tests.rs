@@ -90,6 +90,36 @@ fn the_page_shows_what_is_there_and_what_is_missing() {
 }
 
 #[test]
+fn settings_reach_every_model_and_the_page_says_so() {
+    let setting = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+    let zero = ImagePlan { settings: setting("prior.head", "zero"), ..plan() };
+    for model in zero.models() {
+        assert_eq!(zero.config(model).unwrap().prior.head, crate::config::images::HeadStart::Zero);
+    }
+    let html = crate::report::study_page(&report(&zero, &[], "", &[]));
+    assert!(
+        html.contains("other settings than the paper&#39;s: prior.head = zero")
+            || html.contains("other settings than the paper's: prior.head = zero")
+    );
+    let error = plan().including(&zero).unwrap_err().to_string();
+    assert!(error.contains("settings prior.head = zero, not of the paper"), "{error}");
+    for (key, value, words) in [
+        ("training.iterations", "7", "--iterations"),
+        ("data.way", "3", "`pacmeta train`"),
+        ("prior.heads", "zero", "prior.head"),
+        ("method.rate", "fast", "method.rate"),
+    ] {
+        let plan = ImagePlan { settings: setting(key, value), ..plan() };
+        let error = plan.config(plan.models()[0]).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // what was written before there were settings
+    let mut stored = serde_json::to_value(plan()).unwrap();
+    stored.as_object_mut().unwrap().remove("settings");
+    assert_eq!(serde_json::from_value::<ImagePlan>(stored).unwrap(), plan());
+}
+
+#[test]
 fn a_smaller_call_keeps_what_was_trained_before() {
     let earlier = ImagePlan { methods: vec![Maml, Pacmaml], examples: vec![10], ..plan() };
     let later = ImagePlan { methods: vec![Fomaml], examples: vec![20], ..plan() };
