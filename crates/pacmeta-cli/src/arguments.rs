@@ -161,6 +161,7 @@ pub(crate) struct Sweep {
     after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta reproduce sinusoid --preset paper --out runs/paper\n  \
                   pacmeta reproduce mini-imagenet --data synthetic\n  \
                   pacmeta reproduce mini-imagenet --data miniimagenet/ --preset paper --examples 10 --methods maml,pacmaml\n  \
+                  pacmeta reproduce mini-imagenet --data miniimagenet/ --preset cpu --set prior.head=zero --out runs/zero\n  \
                   pacmeta reproduce leopard --data synthetic --model synthetic\n  \
                   pacmeta reproduce leopard --data texts/ --model all-MiniLM-L6-v2/ --preset cpu --methods pacmaml,pacoh,fine-tuning\n  \
                   pacmeta reproduce memory --preset paper"

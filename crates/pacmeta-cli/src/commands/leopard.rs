@@ -84,7 +84,11 @@ fn by_name(name: &str) -> Result<LeopardModel> {
 fn train(plan: LeopardPlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let bars = MultiProgress::new();
     let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
-    let earlier = earlier.and_then(|stored| stored.plan::<LeopardPlan>(out).ok());
+    // A folder of another study is refused when it is opened.
+    let earlier = earlier
+        .filter(|stored| stored.study == STUDY)
+        .map(|stored| stored.plan::<LeopardPlan>(out))
+        .transpose()?;
     let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     // Sentences and encoders that cannot be used are refused before anything is written.
     let study = LeopardStudy::open(plan)?;

@@ -71,7 +71,7 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
     plan.iterations = arguments.iterations.unwrap_or(plan.iterations);
     plan.tasks = arguments.tasks.map_or(plan.tasks, |tasks| tasks as usize);
     plan.seed = arguments.seed.unwrap_or(plan.seed);
-    plan.settings.clone_from(&arguments.set);
+    plan.settings = arguments.set.iter().map(|(key, value)| (key.clone(), value.trim().to_owned())).collect();
     // Every model's settings are looked at before anything is read or trained.
     plan.models().into_iter().try_for_each(|model| plan.config(model).map(drop))?;
     Ok(plan)
@@ -83,8 +83,14 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let models = plan.models();
     let first = models.first().ok_or_else(|| Error::input("the plan", "has no models"))?;
     let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
-    let earlier = earlier.and_then(|stored| stored.plan::<ImagePlan>(out).ok());
+    // A folder of another study is refused when it is opened.
+    let earlier = earlier
+        .filter(|stored| stored.study == STUDY)
+        .map(|stored| stored.plan::<ImagePlan>(out))
+        .transpose()?;
     let mut shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
+    // So is a run that does not belong to this study.
+    runs(&shown, out)?;
     let mut progress = ClassificationProgress::new(out, verbosity, &bars);
     // Pictures that cannot be used are refused before anything is written.
     let (pictures, notes) = ImageExperiment::prepare(plan.config(*first)?, &mut progress)?;
@@ -155,7 +161,7 @@ fn conclusions(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &
             })
         })
         .collect();
-    json!({ "models": models, "claims": claims, "report": page.display().to_string() })
+    json!({ "models": models, "settings": plan.settings, "claims": claims, "report": page.display().to_string() })
 }
 
 fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> String {

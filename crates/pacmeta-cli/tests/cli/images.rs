@@ -403,13 +403,20 @@ fn settings_of_a_study_reach_its_models_and_do_not_mix() {
     .concat();
     let settings = ["--set", "prior.head=zero", "--set", "method.rate=0.01"];
     let text = place.ok(&[&study[..], &settings].concat());
-    assert!(text.contains("prior.head = zero, method.rate = 0.01"), "{text}");
+    assert!(text.contains("method.rate = 0.01, prior.head = zero"), "{text}");
     let config = place.text("study/pacmaml-m10/config.toml");
     assert!(config.contains("head = \"zero\"") && config.contains("rate = 0.01"), "{config}");
-    place.refused(&study, &["settings prior.head = zero", "not of the paper", "choose another --out"]);
+    // the order does not count, and a word stands beside the numbers
+    let turned = [&study[..], &[settings[2], settings[3], settings[0], settings[1]], &["--json"]].concat();
+    assert_eq!(place.json(&turned)["settings"]["prior.head"], "zero");
+    place.refused(
+        &study,
+        &["the settings method.rate = 0.01, prior.head = zero", "not of the paper", "choose another --out"],
+    );
     for (setting, words) in [
         ("training.iterations=3", "--iterations"),
         ("data.way=3", "`pacmeta train`"),
+        ("method={name=\"maml\"}", "a section, a point and a key"),
         ("prior.heads=zero", "did you mean `head`"),
     ] {
         let refused = [&study[..], &settings, &["--set", setting]].concat();

@@ -32,6 +32,7 @@ mod block;
 mod body;
 pub mod composite;
 mod fast;
+mod filters;
 mod first_layer;
 mod gemm;
 mod geometry;

@@ -53,7 +53,7 @@ pub(super) fn set(table: &mut Table, overrides: &[(String, String)]) -> Result<(
 
 /// A TOML value, or else the text itself, so that nobody has to quote for a shell and for TOML.
 fn value(text: &str) -> Value {
-    text.trim().parse().unwrap_or_else(|_| Value::String(text.to_owned()))
+    text.trim().parse().unwrap_or_else(|_| Value::String(text.trim().to_owned()))
 }
 
 fn remove(table: &mut Table, key: &str) {

@@ -7,10 +7,11 @@ use rayon::prelude::*;
 
 use super::{Block, Buffers, Plan, Tile, add_in_order, give_scratch, gram_row, take_scratch};
 use crate::conv::block::{Backward, Deliver, WithTiles, rectify};
+use crate::conv::filters::FilterGradient;
 use crate::conv::first_layer::{AddTaken, Padded, Patch};
 use crate::conv::pixel::{FILTERS, Pixel, Sums, split};
 use crate::conv::tiles::{Affine, Slope};
-use crate::conv::winograd::{FilterGradient, Four, Six, Three};
+use crate::conv::winograd::{Four, Six, Three};
 
 impl Plan {
     pub(in crate::conv) fn backward(

@@ -8,10 +8,11 @@ use rayon::prelude::*;
 
 use super::{Block, Buffers, GROUP, Plan, Tile, add_in_order, give_scratch, gram_row, take_scratch};
 use crate::conv::block::{Forward, WithTiles};
+use crate::conv::filters::TransformFilters;
 use crate::conv::first_layer::{FirstForward, PATCH};
 use crate::conv::gram::AddGram;
 use crate::conv::pixel::{FILTERS, Pixel, Positions, Sums, split};
-use crate::conv::winograd::{Four, Six, Three, TransformFilters};
+use crate::conv::winograd::{Four, Six, Three};
 use crate::conv::{EPSILON, Images, Moments, Statistics};
 
 impl Plan {

@@ -14,7 +14,8 @@ pub use plan::{ImagePlan, ImagePreset, Model};
 
 use std::path::Path;
 
-use crate::error::Result;
+use crate::config::ImageConfig;
+use crate::error::{Error, Result};
 use crate::images::{ImageRunFiles, ImageScores};
 
 /// The name of the study in its folder.
@@ -45,7 +46,7 @@ impl ModelRun {
 /// The models of a plan with their runs in a folder.
 ///
 /// # Errors
-/// When a file of a run is damaged.
+/// When a file of a run is damaged, or a run was trained with other settings than the plan's.
 pub fn runs(plan: &ImagePlan, folder: &Path) -> Result<Vec<ModelRun>> {
     plan.models()
         .into_iter()
@@ -54,7 +55,12 @@ pub fn runs(plan: &ImagePlan, folder: &Path) -> Result<Vec<ModelRun>> {
             if !path.join("config.toml").exists() {
                 return Ok(ModelRun { model, run: None });
             }
-            let mut run = ImageRunFiles::read(path)?;
+            let mut run = ImageRunFiles::read(&path)?;
+            if !trained_alike(&run.config, &plan.config(model)?) {
+                let message = "was trained with other settings than this study; put it into a folder of its own, or give the study's \
+                               settings with --set";
+                return Err(Error::input(path.display(), message));
+            }
             // Scored in an earlier, shorter study in this folder: what is shown together was trained alike.
             if run.config.training.iterations != plan.iterations || run.config.evaluation.tasks != plan.tasks
             {
@@ -64,6 +70,17 @@ pub fn runs(plan: &ImagePlan, folder: &Path) -> Result<Vec<ModelRun>> {
             Ok(ModelRun { model, run: Some(run) })
         })
         .collect()
+}
+
+/// Whether two runs differ at most in how long they train, what they write and how many tasks they are scored on.
+fn trained_alike(one: &ImageConfig, other: &ImageConfig) -> bool {
+    let of_training = |config: &ImageConfig| {
+        let training = &config.training;
+        (training.batch, training.rate, training.clip, training.normalisation, training.hyper_prior)
+    };
+    (&one.prior, &one.method, one.evaluation.normalisation)
+        == (&other.prior, &other.method, other.evaluation.normalisation)
+        && of_training(one) == of_training(other)
 }
 
 #[cfg(test)]

@@ -160,16 +160,17 @@ fn facts(plan: &ImagePlan, runs: &[ModelRun], history: &[Session], finished: usi
 fn notes(plan: &ImagePlan) -> Vec<String> {
     let config = plan.models().first().and_then(|&model| plan.config(model).ok());
     let normalisation = config.map_or(Normalisation::Batch, |config| config.evaluation.normalisation);
-    let rest = "the head's start is learned, S' is part of S, and the pictures of a training task are normalised in one batch. Gradients \
-                longer than 10 are cut to that norm, which tames MAML's first iterations.";
+    let hyper_parameters = match plan.settings_in_words() {
+        None => "Hyper-parameters are those of the paper's table; the head's start is learned, S' is part of S, and the pictures of a training \
+                 task are normalised in one batch. Gradients longer than 10 are cut to that norm, which tames MAML's first iterations."
+            .to_owned(),
+        Some(settings) => format!(
+            "Hyper-parameters are those of the paper's table, and the rest as in a study of the paper's own settings, but for {settings}."
+        ),
+    };
     vec![
         normalisation_note(normalisation).to_owned(),
-        match plan.settings_in_words() {
-            None => format!("Hyper-parameters are those of the paper's table; {rest}"),
-            Some(settings) => format!(
-                "Hyper-parameters are those of the paper's table, but for {settings}. Where these do not say otherwise, {rest}"
-            ),
-        },
+        hyper_parameters,
         "The paper's \"standard error\" of 0.9 is the size of a 95% interval over 600 tasks: compare it with the intervals here.".to_owned(),
         if plan.is_generated() {
             "The pictures are generated stroke characters: neither the paper's numbers nor its claims are about them.".to_owned()

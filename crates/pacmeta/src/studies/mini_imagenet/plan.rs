@@ -1,5 +1,6 @@
 //! What is trained: methods, sizes of tasks, and the hyper-parameters of the paper's table.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -57,7 +58,7 @@ pub struct ImagePlan {
     pub seed: u64,
     /// Settings that all models have in place of the paper's or the program's own: keys of a configuration and their values.
     #[serde(default)]
-    pub settings: Vec<(String, String)>,
+    pub settings: BTreeMap<String, String>,
     /// Whether the pictures, once opened, are miniImageNet in its usual division.
     #[serde(default = "yes")]
     pub is_mini_imagenet: bool,
@@ -131,7 +132,10 @@ const PLANNED: [(&str, &str); 7] = [
 fn refuse_what_the_plan_sets(key: &str) -> Result<()> {
     let refuse = |message: String| Err(Error::input("option `--set`", message));
     if let Some((_, option)) = PLANNED.iter().find(|(planned, _)| *planned == key) {
-        return refuse(format!("`{key}` is what {option} is for"));
+        return refuse(format!("`{key}` has an option of its own, {option}: use that instead"));
+    }
+    if !key.contains('.') {
+        return refuse(format!("`{key}`: expected a section, a point and a key, e.g. prior.head"));
     }
     if key.starts_with("data.") {
         return refuse(format!(
@@ -168,7 +172,7 @@ impl ImagePlan {
             tasks: 600,
             side: 84,
             seed: 0,
-            settings: Vec::new(),
+            settings: BTreeMap::new(),
             is_mini_imagenet: true,
         };
         match preset {
@@ -204,7 +208,7 @@ impl ImagePlan {
         }
         if self.settings != earlier.settings {
             let show = |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
-            return refuse("settings", show(earlier), show(self));
+            return refuse("the settings", show(earlier), show(self));
         }
         let all = earlier.models().iter().all(|model| self.models().contains(model));
         check_iterations(earlier.iterations, self.iterations, all)?;
@@ -266,10 +270,11 @@ impl ImagePlan {
         let mut table: Table =
             sections.into_iter().map(|(name, section)| (name.to_owned(), Value::Table(section))).collect();
         table.insert("seed".to_owned(), whole(self.seed));
-        for (key, _) in &self.settings {
+        for key in self.settings.keys() {
             refuse_what_the_plan_sets(key)?;
         }
-        ImageConfig::with_settings(table, &self.settings)
+        let settings: Vec<_> = self.settings.clone().into_iter().collect();
+        ImageConfig::with_settings(table, &settings)
     }
 
     /// The settings that were changed, as `key = value`, if there are any.

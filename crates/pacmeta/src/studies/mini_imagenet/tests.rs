@@ -91,7 +91,7 @@ fn the_page_shows_what_is_there_and_what_is_missing() {
 
 #[test]
 fn settings_reach_every_model_and_the_page_says_so() {
-    let setting = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+    let setting = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
     let zero = ImagePlan { settings: setting("prior.head", "zero"), ..plan() };
     for model in zero.models() {
         assert_eq!(zero.config(model).unwrap().prior.head, crate::config::images::HeadStart::Zero);
@@ -102,10 +102,21 @@ fn settings_reach_every_model_and_the_page_says_so() {
             || html.contains("other settings than the paper's: prior.head = zero")
     );
     let error = plan().including(&zero).unwrap_err().to_string();
-    assert!(error.contains("settings prior.head = zero, not of the paper"), "{error}");
+    // a run of one study is not shown in the other
+    let folder = tempfile::tempdir().unwrap();
+    let model = zero.models()[0];
+    std::fs::create_dir(folder.path().join(model.folder())).unwrap();
+    let config = folder.path().join(model.folder()).join("config.toml");
+    std::fs::write(config, zero.config(model).unwrap().to_toml()).unwrap();
+    assert!(super::runs(&zero, folder.path()).is_ok());
+    let refused = super::runs(&plan(), folder.path()).unwrap_err().to_string();
+    assert!(refused.contains(&model.folder()) && refused.contains("other settings"), "{refused}");
+    assert!(error.contains("the settings prior.head = zero, not of the paper"), "{error}");
     for (key, value, words) in [
         ("training.iterations", "7", "--iterations"),
         ("data.way", "3", "`pacmeta train`"),
+        ("method", "{name = \"maml\"}", "a section, a point and a key"),
+        ("seed", "3", "--seed"),
         ("prior.heads", "zero", "prior.head"),
         ("method.rate", "fast", "method.rate"),
     ] {
