@@ -60,7 +60,7 @@ fn every_configuration_of_pictures_survives_writing() {
         );
         count += 1;
     }
-    assert_eq!(count, 2);
+    assert_eq!(count, 3);
 }
 
 #[test]
