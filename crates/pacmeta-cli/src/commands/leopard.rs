@@ -14,7 +14,7 @@ use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::scores::wrapped;
-use super::study::{open_study, verdicts, write_study};
+use super::study::{earlier_plan, open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, print, print_json, remark};
@@ -83,12 +83,7 @@ fn by_name(name: &str) -> Result<LeopardModel> {
 /// Trains and scores what is missing, one model after another, each on all threads.
 fn train(plan: LeopardPlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let bars = MultiProgress::new();
-    let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
-    // A folder of another study is refused when it is opened.
-    let earlier = earlier
-        .filter(|stored| stored.study == STUDY)
-        .map(|stored| stored.plan::<LeopardPlan>(out))
-        .transpose()?;
+    let earlier = earlier_plan::<LeopardPlan>(out, STUDY)?;
     let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     // Sentences and encoders that cannot be used are refused before anything is written.
     let study = LeopardStudy::open(plan)?;

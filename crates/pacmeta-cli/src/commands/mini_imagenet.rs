@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::images::train_in;
 use super::scores::wrapped;
-use super::study::{open_study, verdicts, write_study};
+use super::study::{earlier_plan, open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce, image_method};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, print, print_json};
@@ -82,14 +82,9 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     let bars = MultiProgress::new();
     let models = plan.models();
     let first = models.first().ok_or_else(|| Error::input("the plan", "has no models"))?;
-    let earlier = if out.exists() { StoredPlan::read(out)? } else { None };
-    // A folder of another study is refused when it is opened.
-    let earlier = earlier
-        .filter(|stored| stored.study == STUDY)
-        .map(|stored| stored.plan::<ImagePlan>(out))
-        .transpose()?;
+    let earlier = earlier_plan::<ImagePlan>(out, STUDY)?;
     let mut shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
-    // So is a run that does not belong to this study.
+    // A run that does not belong to this study is refused before anything is written.
     runs(&shown, out)?;
     let mut progress = ClassificationProgress::new(out, verbosity, &bars);
     // Pictures that cannot be used are refused before anything is written.

@@ -6,9 +6,10 @@ use std::time::Instant;
 use pacmeta::Result;
 use pacmeta::report::{ClaimRow, StudyReport, study_page};
 use pacmeta::studies::numbers::NumbersFile;
-use pacmeta::studies::{Failures, Records, Session, Spec, StudyFolder, runner};
+use pacmeta::studies::{Failures, Records, Session, Spec, StoredPlan, StudyFolder, runner};
 use pacmeta::training::files::write_atomically;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::scores::wrapped;
 use crate::output::{bold, command_line, warn};
@@ -36,6 +37,12 @@ pub(super) fn open_study(out: &Path, study: &str, plan: &impl Serialize) -> Resu
     let folder = StudyFolder::open(out, study, plan, &command_line())?;
     folder.warning().into_iter().for_each(warn);
     Ok(folder)
+}
+
+/// The plan of an earlier call in the folder. A folder of another study is refused when it is opened.
+pub(super) fn earlier_plan<P: DeserializeOwned>(out: &Path, study: &str) -> Result<Option<P>> {
+    let stored = if out.exists() { StoredPlan::read(out)? } else { None };
+    stored.filter(|stored| stored.study == study).map(|stored| stored.plan(out)).transpose()
 }
 
 /// Runs the pieces of a plan in a folder, and gives the record.
