@@ -24,6 +24,7 @@ use super::geometry::Geometry;
 use super::pixel::{FILTERS, Pixel, Positions, Sums, lanes};
 use super::tiles::{Affine, Slope, input_tiles, output_tiles, overlap_tiles, slope_tiles};
 use super::winograd::Transform;
+use crate::simd::skinny::Begin;
 
 /// Buffers of a worker.
 #[derive(Default)]
@@ -178,7 +179,8 @@ impl<F, D: Deliver> Backward<'_, F, D> {
         let geometry = self.geometry;
         let (stride, [room_rows, room_columns]) = (geometry.stride(), geometry.overlap(M));
         *self.sums = [[0.0; FILTERS]; 2];
-        self.gradient.fill(Pixel::ZERO);
+        // the first piece overwrites what an earlier call left
+        let mut begin = Begin::Zero;
         let scratch = self.scratch;
         scratch.input.resize(T * T * stride, Pixel::ZERO);
         scratch.output.resize(T * T * stride, Pixel::ZERO);
@@ -204,9 +206,10 @@ impl<F, D: Deliver> Backward<'_, F, D> {
             let (gradients, _) = self.gradient.as_chunks_mut::<FILTERS>();
             let planes = input.chunks_exact(stride).zip(output.chunks_exact_mut(stride));
             for ((left, right), (matrix, gradient)) in planes.zip(matrices.iter().zip(gradients)) {
-                accumulate(simd, gradient, &left[..count], &right[..count]);
+                accumulate(simd, begin, gradient, &left[..count], &right[..count]);
                 multiply(simd, &mut right[..count], matrix);
             }
+            begin = Begin::Output;
             if piece.rows[0] > 0 {
                 // the last two rows of the piece before are the first two of this one; everything else is written anew
                 let from = geometry.piece_rows * M * room_columns;

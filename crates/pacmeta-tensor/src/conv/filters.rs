@@ -7,10 +7,40 @@ use pulp::{Simd, WithSimd};
 use super::pixel::{FILTERS, Pixel, lanes};
 use super::winograd::Transform;
 
+/// Taps of a filter.
+const TAPS: usize = 9;
+
+/// Channels whose taps are arranged at a time: what is written of them stays in the first-level cache.
+const CHANNELS: usize = 8;
+
 /// Transformed filters: rows of input channels at each point for the forward pass, of filters for the backward pass.
+#[derive(Default)]
 pub(super) struct Filters {
     pub(super) forward: Vec<Pixel>,
     pub(super) backward: Vec<Pixel>,
+    /// The taps of each row before they are transformed.
+    forward_taps: Vec<[Pixel; TAPS]>,
+    backward_taps: Vec<[Pixel; TAPS]>,
+}
+
+impl Filters {
+    /// Arranges weights [out, in, 3, 3], each filter times its sign, into rows of both kinds.
+    fn arrange(&mut self, weight: &[f32], signs: &[f32; FILTERS]) {
+        for taps in [&mut self.forward_taps, &mut self.backward_taps] {
+            taps.resize(FILTERS, [Pixel::ZERO; TAPS]);
+        }
+        for first in (0..FILTERS).step_by(CHANNELS) {
+            for (filter, sign) in signs.iter().enumerate() {
+                let (weights, _) = weight[(filter * FILTERS + first) * TAPS..].as_chunks::<TAPS>();
+                for (channel, weights) in (first..).zip(&weights[..CHANNELS]) {
+                    for (tap, weight) in weights.iter().enumerate() {
+                        self.forward_taps[channel][tap].0[filter] = sign * weight;
+                        self.backward_taps[filter][tap].0[channel] = sign * weight;
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Transforms weights [out, in, 3, 3], each filter times its sign.
@@ -28,27 +58,13 @@ impl<F: Transform<M, T>, const M: usize, const T: usize> WithSimd for TransformF
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Filters { forward, backward } = self.filters;
-        forward.resize(T * T * FILTERS, Pixel::ZERO);
-        backward.resize(T * T * FILTERS, Pixel::ZERO);
-        let tap_of =
-            |filter: usize, channel: usize, tap: usize| self.weight[(filter * FILTERS + channel) * 9 + tap];
-        let mut taps = [[Pixel::ZERO; 3]; 3];
-        for row in 0..FILTERS {
-            for tap in 0..9 {
-                let pixel = &mut taps[tap / 3][tap % 3].0;
-                for (filter, (value, sign)) in pixel.iter_mut().zip(self.signs).enumerate() {
-                    *value = sign * tap_of(filter, row, tap);
-                }
+        self.filters.arrange(self.weight, self.signs);
+        let Filters { forward, backward, forward_taps, backward_taps } = self.filters;
+        for (matrices, taps) in [(forward, forward_taps), (backward, backward_taps)] {
+            matrices.resize(T * T * FILTERS, Pixel::ZERO);
+            for (row, taps) in taps.iter().enumerate() {
+                transform_row::<S, F, M, T>(simd, taps, row, matrices);
             }
-            transform_row::<S, F, M, T>(simd, &taps, row, forward);
-            for tap in 0..9 {
-                let pixel = &mut taps[tap / 3][tap % 3].0;
-                for (channel, value) in pixel.iter_mut().enumerate() {
-                    *value = self.signs[row] * tap_of(row, channel, tap);
-                }
-            }
-            transform_row::<S, F, M, T>(simd, &taps, row, backward);
         }
     }
 }
@@ -57,7 +73,7 @@ impl<F: Transform<M, T>, const M: usize, const T: usize> WithSimd for TransformF
 #[inline(always)]
 fn transform_row<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
     simd: S,
-    taps: &[[Pixel; 3]; 3],
+    taps: &[Pixel; TAPS],
     row: usize,
     matrices: &mut [Pixel],
 ) {
@@ -67,7 +83,8 @@ fn transform_row<S: Simd, F: Transform<M, T>, const M: usize, const T: usize>(
             for k in 0..3 {
                 let factor = simd.splat_f32s(F::FILTER[i][k]);
                 for j in 0..3 {
-                    columns[i][j] = simd.mul_add_e_f32s(factor, taps[k][j].vectors::<S>()[v], columns[i][j]);
+                    columns[i][j] =
+                        simd.mul_add_e_f32s(factor, taps[3 * k + j].vectors::<S>()[v], columns[i][j]);
                 }
             }
         }
@@ -97,7 +114,7 @@ impl<F: Transform<M, T>, const M: usize, const T: usize> WithSimd for FilterGrad
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         for channel in 0..FILTERS {
-            let mut taps = [Pixel::ZERO; 9];
+            let mut taps = [Pixel::ZERO; TAPS];
             for v in 0..lanes::<S>() {
                 let mut columns = [[simd.splat_f32s(0.0); T]; 3];
                 for i in 0..T {
@@ -109,7 +126,7 @@ impl<F: Transform<M, T>, const M: usize, const T: usize> WithSimd for FilterGrad
                         }
                     }
                 }
-                for tap in 0..9 {
+                for tap in 0..TAPS {
                     let mut sum = simd.splat_f32s(0.0);
                     for j in 0..T {
                         let factor = simd.splat_f32s(F::FILTER[j][tap % 3]);
@@ -120,7 +137,7 @@ impl<F: Transform<M, T>, const M: usize, const T: usize> WithSimd for FilterGrad
             }
             for (filter, sign) in self.signs.iter().enumerate() {
                 for (tap, sums) in taps.iter().enumerate() {
-                    self.gradient[(filter * FILTERS + channel) * 9 + tap] = sign * sums.0[filter];
+                    self.gradient[(filter * FILTERS + channel) * TAPS + tap] = sign * sums.0[filter];
                 }
             }
         }

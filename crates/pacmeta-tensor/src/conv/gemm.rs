@@ -7,6 +7,7 @@
 use pulp::Simd;
 
 use super::pixel::{FILTERS, Pixel, lanes};
+use crate::simd::skinny::Begin;
 
 const ROWS: usize = 6;
 
@@ -94,19 +95,26 @@ fn store_panel<S: Simd, const R: usize, const V: usize>(
     }
 }
 
-/// sum += left' * right; `left` and `right` have the same number of rows.
+/// sum += left' * right, or sum = left' * right; `left` and `right` have the same number of rows.
 #[inline(always)]
-pub(super) fn accumulate<S: Simd>(simd: S, sum: &mut [Pixel; FILTERS], left: &[Pixel], right: &[Pixel]) {
+pub(super) fn accumulate<S: Simd>(
+    simd: S,
+    begin: Begin,
+    sum: &mut [Pixel; FILTERS],
+    left: &[Pixel],
+    right: &[Pixel],
+) {
     if S::REGISTER_COUNT >= 32 && lanes::<S>() >= 4 {
-        accumulate_with::<S, 4>(simd, sum, left, right);
+        accumulate_with::<S, 4>(simd, begin, sum, left, right);
     } else {
-        accumulate_with::<S, 2>(simd, sum, left, right);
+        accumulate_with::<S, 2>(simd, begin, sum, left, right);
     }
 }
 
 #[inline(always)]
 fn accumulate_with<S: Simd, const V: usize>(
     simd: S,
+    begin: Begin,
     sum: &mut [Pixel; FILTERS],
     left: &[Pixel],
     right: &[Pixel],
@@ -114,10 +122,10 @@ fn accumulate_with<S: Simd, const V: usize>(
     for panel in 0..lanes::<S>() / V {
         let (sixes, four) = sum.as_chunks_mut::<ROWS>();
         for (block, sum) in sixes.iter_mut().enumerate() {
-            accumulate_block::<S, ROWS, V>(simd, sum, left, right, block * ROWS, panel);
+            accumulate_block::<S, ROWS, V>(simd, begin, sum, left, right, block * ROWS, panel);
         }
         if let Some(sum) = four.first_chunk_mut::<4>() {
-            accumulate_block::<S, 4, V>(simd, sum, left, right, FILTERS - 4, panel);
+            accumulate_block::<S, 4, V>(simd, begin, sum, left, right, FILTERS - 4, panel);
         }
     }
 }
@@ -126,6 +134,7 @@ fn accumulate_with<S: Simd, const V: usize>(
 #[inline(always)]
 fn accumulate_block<S: Simd, const R: usize, const V: usize>(
     simd: S,
+    begin: Begin,
     rows: &mut [Pixel; R],
     left: &[Pixel],
     right: &[Pixel],
@@ -150,7 +159,11 @@ fn accumulate_block<S: Simd, const R: usize, const V: usize>(
     for r in 0..R {
         let row = rows[r].vectors_mut::<S>();
         for v in 0..V {
-            row[panel * V + v] = simd.add_f32s(row[panel * V + v], sums[r][v]);
+            let place = &mut row[panel * V + v];
+            *place = match begin {
+                Begin::Zero => sums[r][v],
+                Begin::Output => simd.add_f32s(*place, sums[r][v]),
+            };
         }
     }
 }
@@ -164,6 +177,7 @@ mod tests {
 
     /// Both products with tiles of V vectors.
     struct Both<'a, const V: usize> {
+        begin: Begin,
         rows: &'a mut [Pixel],
         right: &'a [Pixel],
         matrix: &'a [Pixel; FILTERS],
@@ -175,7 +189,7 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            accumulate_with::<S, V>(simd, self.sum, self.rows, self.right);
+            accumulate_with::<S, V>(simd, self.begin, self.sum, self.rows, self.right);
             multiply_with::<S, V>(simd, self.rows, self.matrix);
         }
     }
@@ -187,7 +201,8 @@ mod tests {
 
     #[test]
     fn agree_with_three_loops_for_every_number_of_rows_and_both_tiles() {
-        for count in (0..14).chain([49]) {
+        let begins = [Begin::Zero, Begin::Output];
+        for (count, begin) in (0..14).chain([49]).flat_map(|count| begins.map(|begin| (count, begin))) {
             for (arch, wide) in every_arch().into_iter().flat_map(|arch| [(arch, false), (arch, true)]) {
                 let (left, right, matrix) = (pixels(count, 1), pixels(count, 2), pixels(FILTERS, 3));
                 let matrix = matrix.first_chunk().unwrap();
@@ -195,9 +210,9 @@ mod tests {
                 let mut sum = *start.first_chunk().unwrap();
                 let mut rows = left.clone();
                 if wide {
-                    arch.dispatch(Both::<4> { rows: &mut rows, right: &right, matrix, sum: &mut sum });
+                    arch.dispatch(Both::<4> { begin, rows: &mut rows, right: &right, matrix, sum: &mut sum });
                 } else {
-                    arch.dispatch(Both::<2> { rows: &mut rows, right: &right, matrix, sum: &mut sum });
+                    arch.dispatch(Both::<2> { begin, rows: &mut rows, right: &right, matrix, sum: &mut sum });
                 }
                 for c in 0..FILTERS {
                     for row in 0..count {
@@ -205,11 +220,12 @@ mod tests {
                         assert!((rows[row].0[c] - expected).abs() < 1e-4, "{count} rows: {row} {c}");
                     }
                     for r in 0..FILTERS {
-                        let expected: f32 = (0..count).map(|k| left[k].0[r] * right[k].0[c]).sum();
-                        assert!(
-                            (sum[r].0[c] - start[r].0[c] - expected).abs() < 1e-4,
-                            "{count} rows: {r} {c}"
-                        );
+                        let added: f32 = (0..count).map(|k| left[k].0[r] * right[k].0[c]).sum();
+                        let expected = match begin {
+                            Begin::Zero => added,
+                            Begin::Output => start[r].0[c] + added,
+                        };
+                        assert!((sum[r].0[c] - expected).abs() < 1e-4, "{count} rows, {begin:?}: {r} {c}");
                     }
                 }
             }

@@ -115,7 +115,7 @@ impl Default for Block {
     fn default() -> Self {
         Block {
             signs: [1.0; FILTERS],
-            filters: Filters { forward: Vec::new(), backward: Vec::new() },
+            filters: Filters::default(),
             output: Vec::new(),
             taken: Vec::new(),
             positions: Vec::new(),
