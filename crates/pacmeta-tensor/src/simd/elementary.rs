@@ -272,7 +272,9 @@ mod tests {
     fn tanh_is_odd_to_the_last_bit() {
         for i in 0..20_000 {
             let x = f64::from(i) / 900.0;
-            assert_eq!(tanh(-x).to_bits(), (-tanh(x)).to_bits(), "{x}");
+            // behind the box: for ARM the minus would be drawn into the last product, and zero would lose its sign
+            let minus = -std::hint::black_box(tanh(x));
+            assert_eq!(tanh(-x).to_bits(), minus.to_bits(), "{x}");
         }
     }
 
