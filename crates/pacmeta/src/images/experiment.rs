@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::evaluation::{TaskPrediction, TestTasks};
 use super::model::ImageModel;
+use super::remarks;
 use super::scores::ImageScores;
 use super::trainer::ImageTrainer;
 use crate::classification::run::{self, Trainable};
@@ -19,7 +20,6 @@ use crate::environments::images::{
     Progress, RootPictures, SplitChoice, SplitRecipe, Splits, Storage, StrokeOptions, find_images, strokes,
 };
 use crate::error::{Error, Result};
-use crate::priors::Downsampling;
 use crate::training::checkpoint::Checkpoint;
 use crate::training::files::write_atomically;
 
@@ -74,7 +74,7 @@ impl ImageExperiment {
         };
         let splits = if config.data.rotations { splits.with_rotations() } else { splits };
         let mut notes = notes;
-        notes.extend(slow_body(&config)?);
+        notes.extend(remarks::of(&config)?);
         Ok((Self::new(config, Arc::new(set), splits)?, notes))
     }
 
@@ -220,19 +220,6 @@ fn check_sizes(config: &ImageConfig, found: &FoundImages) -> Result<()> {
         found.check(&target, &parts.validation, "validation")?;
     }
     Ok(())
-}
-
-/// What to say of a network that has no fast path.
-fn slow_body(config: &ImageConfig) -> Result<Option<String>> {
-    let what = match config.prior.downsampling {
-        Downsampling::Stride => "convolutions of stride 2".to_owned(),
-        Downsampling::MaxPool => format!("{} filters", config.prior.filters),
-    };
-    Ok((!config.spec().body()?.is_fast()).then(|| {
-        format!(
-            "{what} run on general matrix products, slower than the path that is made for 64 filters with max-pools; see docs/engine.md"
-        )
-    }))
 }
 
 impl Trainable for ImageExperiment {

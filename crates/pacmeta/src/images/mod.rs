@@ -15,6 +15,7 @@ mod files;
 mod gallery;
 mod model;
 mod pass;
+mod remarks;
 pub mod report;
 mod scores;
 mod trainer;
