@@ -286,6 +286,15 @@ impl Error {
         Self::Io { action: "read", path, source, expected: Some(expected) }
     }
 
+    /// A run that diverged, with other advice on how to go on; every other error as it is.
+    #[must_use]
+    pub fn advising(self, advice: impl Into<String>) -> Self {
+        match self {
+            Self::RunDiverged { reason, .. } => Self::RunDiverged { reason, advice: advice.into() },
+            other => other,
+        }
+    }
+
     /// Whether the user interrupted the run.
     pub fn is_interruption(&self) -> bool {
         matches!(

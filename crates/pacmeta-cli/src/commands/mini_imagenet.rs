@@ -7,6 +7,7 @@ use indicatif::MultiProgress;
 use pacmeta::environments::images::is_mini_imagenet;
 use pacmeta::images::ImageExperiment;
 use pacmeta::report::ClaimRow;
+use pacmeta::studies::folder::of_model;
 use pacmeta::studies::mini_imagenet::{
     ImagePlan, ImagePreset, ModelRun, STUDY, numbers, plan_claims, report, runs, what_was_run,
 };
@@ -74,7 +75,7 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
     plan.settings = arguments.set.iter().map(|(key, value)| (key.clone(), value.trim().to_owned())).collect();
     // Every model's settings are looked at before anything is read or trained.
     plan.models().into_iter().try_for_each(|model| plan.config(model).map(drop))?;
-    Ok(plan)
+    Ok(plan.without_idle_settings())
 }
 
 /// Trains what is missing, one model after another, each on all threads.
@@ -104,7 +105,8 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
         let mut progress = ClassificationProgress::new(&run, verbosity, &bars);
         let scored = pictures
             .with_config(plan.config(model)?)
-            .and_then(|experiment| train_in(&experiment, &run, &mut progress));
+            .and_then(|experiment| train_in(&experiment, &run, &mut progress))
+            .map_err(|error| of_model(error, &run));
         match scored {
             Ok(scored) => finished += usize::from(scored.outcome.iterations > 0),
             Err(error) => {

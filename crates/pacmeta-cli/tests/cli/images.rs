@@ -409,9 +409,13 @@ fn settings_of_a_study_reach_its_models_and_do_not_mix() {
     // the order does not count, and a word stands beside the numbers
     let turned = [&study[..], &[settings[2], settings[3], settings[0], settings[1]], &["--json"]].concat();
     assert_eq!(place.json(&turned)["settings"]["prior.head"], "zero");
+    // nor does how a number is written, or a setting that is the paper's own
+    let same =
+        [&study[..], &settings[..2], &["--set", "method.rate=0.010", "--set", "method.alpha=1"]].concat();
+    assert!(!place.ok(&same).contains("alpha"));
     place.refused(
         &study,
-        &["the settings method.rate = 0.01, prior.head = zero", "not of the paper", "choose another --out"],
+        &["the settings method.rate = 0.010, prior.head = zero", "not of the paper", "choose another --out"],
     );
     for (setting, words) in [
         ("training.iterations=3", "--iterations"),
@@ -422,6 +426,29 @@ fn settings_of_a_study_reach_its_models_and_do_not_mix() {
         let refused = [&study[..], &settings, &["--set", setting]].concat();
         place.refused(&refused, &[words]);
     }
+}
+
+#[test]
+fn a_model_of_a_study_that_diverges_is_said_how_to_train_alone() {
+    let place = Place::new();
+    let study = [
+        &["reproduce", "mini-imagenet", "--data", "synthetic", "--iterations", "3", "--tasks", "2"][..],
+        &["--methods", "pacmaml", "--out", "study", "-q", "--set", "training.rate=1e30"],
+    ]
+    .concat();
+    let ran = place.run(&study);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("the same command"), "{}", ran.stderr);
+    // the advice, word for word
+    let (_, advice) = ran.stderr.split_once("`pacmeta ").unwrap();
+    let (advice, _) = advice.split_once('`').unwrap();
+    let words: Vec<String> = advice
+        .split_whitespace()
+        .map(|word| word.replace("RATE", "0.001").replace("FOLDER", "alone"))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(["-q"]).collect();
+    place.ok(&words);
+    assert!(place.path("alone/prior.safetensors").exists());
 }
 
 #[test]

@@ -70,6 +70,17 @@ pub(super) fn check_iterations(before: u64, now: u64, all_models: bool) -> Resul
     Err(Error::input("the plan of the study", message))
 }
 
+/// An error of a study's model in its run directory. A single run that diverged goes on with a lower rate; the models of a study have its
+/// settings.
+#[cfg(any(feature = "images", feature = "text"))]
+pub fn of_model(error: Error, run: &Path) -> Error {
+    error.advising(format!(
+        "all models of a study keep its settings; this one alone is trained with a lower rate by `pacmeta train {} --set \
+         training.rate=RATE --out FOLDER`",
+        run.join("config.toml").display()
+    ))
+}
+
 /// The time by the clock of all calls, as a fact of a report; none if no call was remembered. With the number of recorded pieces it
 /// says for how many of them the time is known: a call that is killed leaves none.
 pub(super) fn time_by_the_clock(history: &[Session], recorded: Option<usize>) -> Option<(String, String)> {

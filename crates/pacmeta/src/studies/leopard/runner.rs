@@ -13,6 +13,7 @@ use crate::config::text::SYNTHETIC;
 use crate::environments::text::glue;
 use crate::error::{Error, Result};
 use crate::priors::pretrained;
+use crate::studies::folder::of_model;
 use crate::text::evaluation::NewTask;
 use crate::text::experiment::TextMaterial;
 use crate::text::{FewShot, FineTuning, TextExperiment, TextModel, TextScores};
@@ -91,7 +92,7 @@ impl LeopardStudy {
         let alpha = self.alpha(model, study, observer)?;
         let experiment = self.experiment(&self.plan, model, alpha.as_ref().map(|choice| choice.alpha))?;
         let (trained, made) = if model.is_meta_trained() {
-            let outcome = experiment.train_in(&folder, observer)?;
+            let outcome = experiment.train_in(&folder, observer).map_err(|error| of_model(error, &folder))?;
             (outcome.model, outcome.iterations)
         } else {
             std::fs::create_dir_all(&folder)
@@ -190,7 +191,7 @@ impl LeopardStudy {
         for &alpha in &self.plan.alphas {
             let experiment = self.experiment(&trial, model, Some(alpha))?;
             let place = folder.join(format!("{}-alpha-{alpha:e}", model.name()));
-            let outcome = experiment.train_in(place, observer)?;
+            let outcome = experiment.train_in(&place, observer).map_err(|error| of_model(error, &place))?;
             let watching: &dyn Observer = &*observer;
             let stop = || watching.stop();
             let rates = self.rate(&experiment, &outcome.model, Watch::stopping(&stop))?.tried;

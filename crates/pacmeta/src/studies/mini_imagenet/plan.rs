@@ -206,18 +206,40 @@ impl ImagePlan {
                 return refuse(what, before.to_string(), now.to_string());
             }
         }
-        if self.settings != earlier.settings {
-            let show = |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
-            return refuse("the settings", show(earlier), show(self));
-        }
-        let all = earlier.models().iter().all(|model| self.models().contains(model));
-        check_iterations(earlier.iterations, self.iterations, all)?;
         let mut plan = self.clone();
         plan.methods.extend(earlier.methods.iter().filter(|method| !self.methods.contains(method)));
         plan.methods.sort_by_key(|&method| look(method));
         plan.examples.extend(earlier.examples.iter().filter(|size| !self.examples.contains(size)));
         plan.examples.sort_unstable();
+        if plan.is_changed_by(&earlier.settings) {
+            let show = |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
+            return refuse("the settings", show(earlier), show(self));
+        }
+        let all = earlier.models().iter().all(|model| self.models().contains(model));
+        check_iterations(earlier.iterations, self.iterations, all)?;
         Ok(plan)
+    }
+
+    /// Whether one of its models would be another with these settings, or one of the two cannot be.
+    fn is_changed_by(&self, settings: &BTreeMap<String, String>) -> bool {
+        let other = Self { settings: settings.clone(), ..self.clone() };
+        self.models().into_iter().any(|model| match (self.config(model), other.config(model)) {
+            (Ok(ours), Ok(theirs)) => ours.to_toml() != theirs.to_toml(),
+            _ => true,
+        })
+    }
+
+    /// The plan without settings that make no model another one: those that the paper or the program has anyway.
+    #[must_use]
+    pub fn without_idle_settings(mut self) -> Self {
+        for key in self.settings.clone().keys() {
+            let mut others = self.settings.clone();
+            others.remove(key);
+            if !self.is_changed_by(&others) {
+                self.settings = others;
+            }
+        }
+        self
     }
 
     /// Whether the pictures are generated.

@@ -121,6 +121,24 @@ fn settings_reach_every_model_and_the_page_says_so() {
         let error = plan.config(plan.models()[0]).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
+    // not how a setting is written counts, but what it does
+    let rate = |value: &str| ImagePlan {
+        methods: vec![Pacmaml],
+        examples: vec![10],
+        settings: setting("method.rate", value),
+        ..plan()
+    };
+    assert!(rate("0.010").including(&rate("0.01")).is_ok());
+    assert!(rate("0.02").including(&rate("0.01")).is_err());
+    assert_eq!(rate("0.03").without_idle_settings().settings, [].into(), "the paper's own");
+    assert_eq!(rate("0.02").without_idle_settings(), rate("0.02"));
+    // one that does not fit the models of the other call is another setting, not a mistake
+    let alpha = ImagePlan { settings: setting("method.alpha", "3"), ..rate("0.01") };
+    let maml = ImagePlan { methods: vec![Maml], settings: [].into(), ..alpha.clone() };
+    for (now, before) in [(&maml, &alpha), (&alpha, &maml)] {
+        let error = now.including(before).unwrap_err().to_string();
+        assert!(error.contains("a study with the settings"), "{error}");
+    }
     // what was written before there were settings
     let mut stored = serde_json::to_value(plan()).unwrap();
     stored.as_object_mut().unwrap().remove("settings");
