@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use pacmeta::studies::folder::shell_word;
 use pacmeta::{Error, Result};
 use serde::Serialize;
 use serde_json::Value;
@@ -74,12 +75,6 @@ fn colours(stream: &impl IsTerminal) -> bool {
 
 /// The command as it was typed, for reports; arguments that a shell would take apart are quoted.
 pub(crate) fn command_line() -> String {
-    let plain = |word: &str| {
-        !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+%@".contains(c))
-    };
-    let words = std::env::args_os().skip(1).map(|word| {
-        let word = word.to_string_lossy().into_owned();
-        if plain(&word) { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
-    });
+    let words = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
     std::iter::once("pacmeta".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

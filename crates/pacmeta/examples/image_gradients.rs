@@ -16,7 +16,8 @@
 use std::error::Error;
 use std::path::Path;
 
-use pacmeta::config::ImageConfig;
+use pacmeta::config::images::HeadStart;
+use pacmeta::config::{ImageConfig, TrainingNormalisation};
 use pacmeta::images::{ImageExperiment, ImageModel, ImageTrainer};
 use pacmeta::learners::head::HeadShape;
 use pacmeta::methods::heads::{FeatureTask, HeadGradient, HeadMethodSettings, HeadRoom};
@@ -57,7 +58,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let config = ImageConfig::read(Path::new(&run).join("config.toml"), &[])?;
         let model = ImageModel::read(&run)?;
         let (experiment, _) = ImageExperiment::prepare(config, &mut ())?;
-        for (head, scale) in [("learned", 1.0), ("zero", 0.0)] {
+        let heads = match experiment.config().prior.head {
+            HeadStart::Learned => &[("learned", 1.0), ("zero", 0.0)][..],
+            HeadStart::Zero => &[("zero", 0.0)],
+        };
+        for &(head, scale) in heads {
             for (rate, means) in RATES.iter().zip(means(&experiment, &model, scale)?) {
                 let [first, maml, pacmaml] = &means.0;
                 println!(
@@ -87,13 +92,17 @@ fn means(experiment: &ImageExperiment, model: &ImageModel, scale: f32) -> Result
     let (mut workspace, mut pixels) = (body.workspace(), Vec::new());
     let (mut room, mut gradient) = (HeadRoom::default(), vec![0.0; of_body.len()]);
     let mut means = vec![Means::new(of_body.len()); RATES.len()];
-    for task in 0..TASKS {
+    let subset = config.data.way * config.data.support;
+    let statistics = match config.training.normalisation {
+        TrainingNormalisation::Batch => Statistics::Batch,
+        TrainingNormalisation::Support => Statistics::First(subset),
+    };
+    for further in 0..TASKS {
         // iterations beyond those of the run
-        let episode = trainer.episode(config.training.iterations + task, 0);
+        let episode = trainer.episode(config.training.iterations + further, 0);
         episode.copy_pixels(experiment.set(), 0..episode.len(), &mut pixels);
         let images = Images::Bytes(&pixels);
-        let features = body.forward(of_body, images, Statistics::Batch, &mut workspace)?.to_vec();
-        let subset = config.data.way * config.data.support;
+        let features = body.forward(of_body, images, statistics, &mut workspace)?.to_vec();
         let task = FeatureTask { shape, features: &features, labels: &episode.labels, subset };
         for (rate, means) in RATES.iter().zip(&mut means) {
             let mut of_features = Vec::new();

@@ -41,6 +41,7 @@ pub(super) fn train_in(
     out: &Path,
     progress: &mut ClassificationProgress,
 ) -> Result<ScoredRun> {
+    experiment.remarks().iter().for_each(|remark| progress.say(remark));
     let run = experiment.train_and_score_in(out, progress);
     progress.finish();
     run.inspect_err(|error| tell_checkpoint(error, out))

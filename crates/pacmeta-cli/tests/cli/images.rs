@@ -429,7 +429,7 @@ fn settings_of_a_study_reach_its_models_and_do_not_mix() {
 }
 
 #[test]
-fn a_model_of_a_study_that_diverges_is_said_how_to_train_alone() {
+fn the_message_on_a_model_of_a_study_that_diverges_says_how_to_train_it_alone() {
     let place = Place::new();
     let study = [
         &["reproduce", "mini-imagenet", "--data", "synthetic", "--iterations", "3", "--tasks", "2"][..],

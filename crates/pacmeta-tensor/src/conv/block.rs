@@ -223,20 +223,20 @@ impl<F, D: Deliver> Backward<'_, F, D> {
             let end = if last { geometry.height + 1 } else { piece.rows[1] * M };
             for image in piece.images[0]..piece.images[1] {
                 let overlap = &overlap[(image - piece.images[0]) * room..][..room];
-                let begin = first.max(1);
-                scratch.rows.resize((end - begin) * geometry.width, Pixel::ZERO);
-                for row in begin..end {
+                let top = first.max(1);
+                scratch.rows.resize((end - top) * geometry.width, Pixel::ZERO);
+                for row in top..end {
                     let place = image * geometry.pixels() + (row - 1) * geometry.width;
                     rectify(
                         simd,
                         &overlap[(row - first) * room_columns + 1..][..geometry.width],
                         &self.input[place..][..geometry.width],
                         self.affine,
-                        &mut scratch.rows[(row - begin) * geometry.width..][..geometry.width],
+                        &mut scratch.rows[(row - top) * geometry.width..][..geometry.width],
                         self.sums,
                     );
                 }
-                self.deliver.rows(simd, image, begin - 1, &scratch.rows, &mut scratch.windows);
+                self.deliver.rows(simd, image, top - 1, &scratch.rows, &mut scratch.windows);
             }
         }
     }

@@ -10,8 +10,9 @@ use super::winograd::Transform;
 /// Taps of a filter.
 const TAPS: usize = 9;
 
-/// Channels whose taps are arranged at a time: what is written of them stays in the first-level cache.
-const CHANNELS: usize = 8;
+/// Channels whose taps are arranged side by side: what is written of them stays in the first-level cache.
+const SIDE_BY_SIDE: usize = 8;
+const _: () = assert!(FILTERS.is_multiple_of(SIDE_BY_SIDE));
 
 /// Transformed filters: rows of input channels at each point for the forward pass, of filters for the backward pass.
 #[derive(Default)]
@@ -29,10 +30,10 @@ impl Filters {
         for taps in [&mut self.forward_taps, &mut self.backward_taps] {
             taps.resize(FILTERS, [Pixel::ZERO; TAPS]);
         }
-        for first in (0..FILTERS).step_by(CHANNELS) {
+        for first in (0..FILTERS).step_by(SIDE_BY_SIDE) {
             for (filter, sign) in signs.iter().enumerate() {
                 let (weights, _) = weight[(filter * FILTERS + first) * TAPS..].as_chunks::<TAPS>();
-                for (channel, weights) in (first..).zip(&weights[..CHANNELS]) {
+                for (channel, weights) in (first..).zip(&weights[..SIDE_BY_SIDE]) {
                     for (tap, weight) in weights.iter().enumerate() {
                         self.forward_taps[channel][tap].0[filter] = sign * weight;
                         self.backward_taps[filter][tap].0[channel] = sign * weight;

@@ -74,7 +74,7 @@ impl ImageExperiment {
         };
         let splits = if config.data.rotations { splits.with_rotations() } else { splits };
         let mut notes = notes;
-        notes.extend(remarks::of(&config)?);
+        notes.extend(remarks::slow_body(&config)?);
         Ok((Self::new(config, Arc::new(set), splits)?, notes))
     }
 
@@ -114,6 +114,11 @@ impl ImageExperiment {
     /// The configuration.
     pub fn config(&self) -> &ImageConfig {
         &self.config
+    }
+
+    /// What the user should know of how the method learns from its tasks: settings that are allowed, and seldom meant.
+    pub fn remarks(&self) -> Vec<String> {
+        remarks::of_method(&self.config)
     }
 
     /// The pictures.

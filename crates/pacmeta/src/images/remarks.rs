@@ -6,14 +6,13 @@ use crate::error::Result;
 use crate::methods::SubsetRule;
 use crate::priors::Downsampling;
 
-/// The remarks on a configuration.
-pub(super) fn of(config: &ImageConfig) -> Result<Vec<String>> {
-    let remarks = [slow_body(config)?, unbalanced_subset(config), nothing_unseen(config)];
-    Ok(remarks.into_iter().flatten().collect())
+/// The remarks on how a method learns from its tasks.
+pub(super) fn of_method(config: &ImageConfig) -> Vec<String> {
+    [unbalanced_subset(config), nothing_unseen(config)].into_iter().flatten().collect()
 }
 
 /// A network that has no fast path.
-fn slow_body(config: &ImageConfig) -> Result<Option<String>> {
+pub(super) fn slow_body(config: &ImageConfig) -> Result<Option<String>> {
     let what = match config.prior.downsampling {
         Downsampling::Stride => "convolutions of stride 2".to_owned(),
         Downsampling::MaxPool => format!("{} filters", config.prior.filters),
@@ -28,7 +27,7 @@ fn slow_body(config: &ImageConfig) -> Result<Option<String>> {
 /// PACMAML that is judged outside of S' alone: nothing is left there to hold the term that pushes the risk on S' up.
 fn unbalanced_subset(config: &ImageConfig) -> Option<String> {
     (config.method.kind == Pacmaml && config.method.split == SubsetRule::Disjoint).then(|| {
-        "`method.split` is \"disjoint\", with which PACMAML's features collapsed on miniImageNet (docs/results.md); the paper's is \"nested\""
+        "`method.split` is \"disjoint\", with which PACMAML's features collapsed on miniImageNet at two pictures of a class (docs/results.md); the paper's is \"nested\""
             .to_owned()
     })
 }
@@ -39,7 +38,7 @@ fn nothing_unseen(config: &ImageConfig) -> Option<String> {
     (judged_elsewhere && config.data.shots == config.data.support).then(|| {
         format!(
             "`data.shots` is `data.support` ({}): the base learner sees every picture of a training task, and none is left to judge it by; \
-             {} is made for more `data.shots`",
+             {} is made for larger training tasks",
             config.data.shots,
             config.method.kind.title()
         )
@@ -53,7 +52,7 @@ mod tests {
     fn remarks(data: &str, method: &str) -> Vec<String> {
         let text =
             format!("[data]\nenvironment = \"images\"\npath = \"synthetic\"\n{data}\n[method]\n{method}\n");
-        of(&ImageConfig::parse("a.toml", &text, &[]).unwrap()).unwrap()
+        of_method(&ImageConfig::parse("a.toml", &text, &[]).unwrap())
     }
 
     #[test]

@@ -70,14 +70,23 @@ pub(super) fn check_iterations(before: u64, now: u64, all_models: bool) -> Resul
     Err(Error::input("the plan of the study", message))
 }
 
+/// A word as a shell takes it: quoted where it would be taken apart.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+%@".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 /// An error of a study's model in its run directory. A single run that diverged goes on with a lower rate; the models of a study have its
 /// settings.
 #[cfg(any(feature = "images", feature = "text"))]
 pub fn of_model(error: Error, run: &Path) -> Error {
     error.advising(format!(
-        "all models of a study keep its settings; this one alone is trained with a lower rate by `pacmeta train {} --set \
+        "all models of a study keep its settings; this one alone is trained anew with a lower rate by `pacmeta train {} --set \
          training.rate=RATE --out FOLDER`",
-        run.join("config.toml").display()
+        shell_word(&run.join("config.toml").display().to_string())
     ))
 }
 

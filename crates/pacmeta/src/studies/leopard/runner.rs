@@ -191,7 +191,12 @@ impl LeopardStudy {
         for &alpha in &self.plan.alphas {
             let experiment = self.experiment(&trial, model, Some(alpha))?;
             let place = folder.join(format!("{}-alpha-{alpha:e}", model.name()));
-            let outcome = experiment.train_in(&place, observer).map_err(|error| of_model(error, &place))?;
+            let outcome = experiment.train_in(&place, observer).map_err(|error| {
+                error.advising(format!(
+                    "this was a trial of alpha = {alpha:e} for {}; --methods can leave this model out of the study",
+                    model.title()
+                ))
+            })?;
             let watching: &dyn Observer = &*observer;
             let stop = || watching.stop();
             let rates = self.rate(&experiment, &outcome.model, Watch::stopping(&stop))?.tried;

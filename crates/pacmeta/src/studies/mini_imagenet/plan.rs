@@ -211,7 +211,12 @@ impl ImagePlan {
         plan.methods.sort_by_key(|&method| look(method));
         plan.examples.extend(earlier.examples.iter().filter(|size| !self.examples.contains(size)));
         plan.examples.sort_unstable();
-        if plan.is_changed_by(&earlier.settings) {
+        // a setting may be idle in one of the calls, and is left out there
+        if !earlier.is_changed_by(&self.settings) {
+            plan.settings.clone_from(&self.settings);
+        } else if !self.is_changed_by(&earlier.settings) {
+            plan.settings.clone_from(&earlier.settings);
+        } else {
             let show = |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
             return refuse("the settings", show(earlier), show(self));
         }

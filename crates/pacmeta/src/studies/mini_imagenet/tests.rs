@@ -132,6 +132,16 @@ fn settings_reach_every_model_and_the_page_says_so() {
     assert!(rate("0.02").including(&rate("0.01")).is_err());
     assert_eq!(rate("0.03").without_idle_settings().settings, [].into(), "the paper's own");
     assert_eq!(rate("0.02").without_idle_settings(), rate("0.02"));
+    // alpha = 1 is the paper's at m_i = 10 and not at 40: a study of both goes on in either order
+    let size = |examples: usize| {
+        let settings = setting("method.alpha", "1");
+        ImagePlan { methods: vec![Pacmaml], examples: vec![examples], settings, ..plan() }
+            .without_idle_settings()
+    };
+    assert_eq!((size(10).settings.len(), size(40).settings.len()), (0, 1));
+    for (now, before) in [(size(10), size(40)), (size(40), size(10))] {
+        assert_eq!(now.including(&before).unwrap().settings, setting("method.alpha", "1"));
+    }
     // one that does not fit the models of the other call is another setting, not a mistake
     let alpha = ImagePlan { settings: setting("method.alpha", "3"), ..rate("0.01") };
     let maml = ImagePlan { methods: vec![Maml], settings: [].into(), ..alpha.clone() };
