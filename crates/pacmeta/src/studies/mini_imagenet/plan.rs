@@ -212,13 +212,13 @@ impl ImagePlan {
         plan.examples.extend(earlier.examples.iter().filter(|size| !self.examples.contains(size)));
         plan.examples.sort_unstable();
         // a setting may be idle in one of the calls, and is left out there
-        if !earlier.is_changed_by(&self.settings) {
-            plan.settings.clone_from(&self.settings);
-        } else if !self.is_changed_by(&earlier.settings) {
+        if earlier.is_changed_by(&self.settings) {
+            if self.is_changed_by(&earlier.settings) {
+                let show =
+                    |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
+                return refuse("the settings", show(earlier), show(self));
+            }
             plan.settings.clone_from(&earlier.settings);
-        } else {
-            let show = |plan: &Self| plan.settings_in_words().unwrap_or_else(|| "of the paper".to_owned());
-            return refuse("the settings", show(earlier), show(self));
         }
         let all = earlier.models().iter().all(|model| self.models().contains(model));
         check_iterations(earlier.iterations, self.iterations, all)?;
