@@ -96,6 +96,11 @@ fn means(experiment: &ImageExperiment, model: &ImageModel, scale: f32) -> Result
     let statistics = match config.training.normalisation {
         TrainingNormalisation::Batch => Statistics::Batch,
         TrainingNormalisation::Support => Statistics::First(subset),
+        TrainingNormalisation::Separate => {
+            return Err(
+                "`training.normalisation` is \"separate\"; the pictures of a task are one batch here".into(),
+            );
+        }
     };
     for further in 0..TASKS {
         // iterations beyond those of the run

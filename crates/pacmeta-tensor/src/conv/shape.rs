@@ -116,6 +116,11 @@ impl ConvShape {
         builder.build()
     }
 
+    /// The places of the scales of every block among all parameters.
+    pub fn scales(&self) -> Result<Vec<Range<usize>>> {
+        Ok(self.places(&self.block_shapes()?).into_iter().map(|places| places.scale).collect())
+    }
+
     /// The places of the parameters of every block.
     pub(super) fn places(&self, shapes: &[BlockShape]) -> Vec<BlockPlaces> {
         let mut end = 0;

@@ -28,7 +28,7 @@ const MOST: u64 = 1_000_000_000_000;
 /// | `batch` | 4 | 1 | tasks drawn for each step | 1 to 10000 |
 /// | `rate` | 0.001; bmaml, pacoh: 0.0001 | 0.00001; the synthetic encoder: 0.001 | the learning rate of Adam | above 0 |
 /// | `clip` | 10 | 1 | the norm that a longer gradient is cut to; 0 cuts nothing | at least 0 |
-/// | `normalisation` | `"batch"` | - | whose statistics batch norm takes in training, see [`TrainingNormalisation`] | `"batch"`, `"support"` |
+/// | `normalisation` | `"batch"` | - | whose statistics batch norm takes in training, see [`TrainingNormalisation`] | `"batch"`, `"support"`, `"separate"` |
 /// | `dropout` | - | 0 | dropout in the shared layers | at least 0, below 1 |
 /// | `hyper_prior` | 0 | 0 | xi / sigma0^2, the weight of the hyper-prior term: a pull towards 0, or towards the pretrained weights | at least 0 |
 /// | `log_every` | 100 | 10 | iterations between two lines of metrics | 1 to 10^12 |
@@ -62,7 +62,7 @@ pub struct ClassificationTrainingConfig {
     pub validations: usize,
 }
 
-/// Whose statistics batch norm takes in training. Gradients run through them in both cases.
+/// Whose statistics batch norm takes in training. Gradients run through them in all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum TrainingNormalisation {
@@ -72,6 +72,8 @@ pub enum TrainingNormalisation {
     Batch,
     /// Those of S', the pictures that the base learner sees of a new task, for all pictures of the task.
     Support,
+    /// Those of S' for S', and of the other pictures for these, in two passes: what happens at a new task, and in MAML's own code.
+    Separate,
 }
 
 /// The keys that only pictures, or only texts, have.
@@ -124,7 +126,9 @@ impl ClassificationTrainingConfig {
             clip: number("clip", Domain::NonNegative, defaults.clip)?,
             normalisation: match kind.has_dropout() {
                 true => TrainingNormalisation::Batch,
-                false => section.choice("normalisation", &["batch", "support"])?.unwrap_or_default(),
+                false => {
+                    section.choice("normalisation", &["batch", "support", "separate"])?.unwrap_or_default()
+                }
             },
             dropout: match kind.has_dropout() {
                 true => section.part("dropout")?.unwrap_or(defaults.dropout),
@@ -147,7 +151,7 @@ impl ClassificationTrainingConfig {
         ];
         entries.extend(kind.has_dropout().then_some(("dropout", Value::Float(self.dropout))));
         // Not otherwise, so that runs from before there was a choice can be continued.
-        if self.normalisation == TrainingNormalisation::Support {
+        if self.normalisation != TrainingNormalisation::Batch {
             entries.push(("normalisation", name_of(&self.normalisation)));
         }
         entries.extend([

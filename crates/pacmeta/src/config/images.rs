@@ -36,12 +36,12 @@ pub(super) const DATA_KEYS: &[&str] = &[
     "support",
     "query",
 ];
-pub(super) const PRIOR_KEYS: &[&str] = &["filters", "blocks", "downsampling", "head"];
+pub(super) const PRIOR_KEYS: &[&str] = &["filters", "blocks", "downsampling", "scale", "head"];
 pub(super) const EVALUATION_KEYS: &[&str] = &["tasks", "normalisation"];
 /// The `data.path` of generated pictures.
 pub const SYNTHETIC: &str = "synthetic";
 /// Those of miniImageNet's usual split.
-const PARTS: [f64; 3] = [0.64, 0.16, 0.20];
+pub(crate) const PARTS: [f64; 3] = [0.64, 0.16, 0.20];
 
 /// A checked configuration of image classification.
 ///
@@ -75,7 +75,7 @@ pub struct ImageConfig {
 /// | `environment` | needed | says that tasks are made of pictures | `"images"` |
 /// | `path` | needed | a folder or a zip file with a folder a class, or `"synthetic"`: generated stroke characters | |
 /// | `split` | `split.csv`, or `train.csv`, `val.csv`, `test.csv` beside the pictures, else folders `train`, `val`, `test` of classes, else drawn | which classes are for training, validation and test | a file or folder |
-/// | `parts` | `[0.64, 0.16, 0.20]` | the parts of the classes for training, validation and test, where they are divided at random | three numbers from 0 that add up to 1 |
+/// | `parts` | `[0.64, 0.16, 0.20]` | the parts of the classes for training, validation and test, where they are divided at random | three numbers from 0 that add up to 1, the first and the last above 0 |
 /// | `cache` | the user's cache folder | where decoded pictures are kept | a folder |
 /// | `min_examples` | none: small classes are errors | classes with fewer pictures are left out | 2 to 1000000 |
 /// | `side` | 84 | rows and columns that pictures are resized to | 8 to 1024 |
@@ -127,6 +127,7 @@ impl ImageDataConfig {
 /// | `filters` | 64 | filters of each block; 64 has the fast path | 1 to 4096 |
 /// | `blocks` | 4 | blocks, each of which halves the picture | 1 to 12 |
 /// | `downsampling` | `"max-pool"` | how a block halves | `"max-pool"`, `"stride"` |
+/// | `scale` | `"learned"` | the factor of each filter behind batch norm: learned, or one, as in MAML's own code | `"learned"`, `"one"` |
 /// | `head` | `"learned"` | where the head starts on training, validation and test tasks: at learned weights, or at zero; for `adapt` at zero always | `"learned"`, `"zero"` |
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ImagePriorConfig {
@@ -136,8 +137,21 @@ pub struct ImagePriorConfig {
     pub blocks: usize,
     /// How a block halves.
     pub downsampling: Downsampling,
+    /// The factor of each filter behind batch norm.
+    pub scale: NormScale,
     /// Where the head starts.
     pub head: HeadStart,
+}
+
+/// What a filter's normalised output is multiplied with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum NormScale {
+    /// A number that is meta-learned like all others.
+    #[default]
+    Learned,
+    /// One, fixed: features have the size that batch norm gives them.
+    One,
 }
 
 /// Where the head starts on a new task.
@@ -210,12 +224,16 @@ impl ImageConfig {
                            learn nothing; choose \"learned\"";
             return Err(prior.error("head", message));
         }
-        if config.training.normalisation == TrainingNormalisation::Support
-            && config.method.adapts == Adapts::Network
-        {
-            let message = "\"support\" is for `method.adapts` = \"head\", where all pictures of a task are one pass; where the whole \
-                           network adapts, each pass has its own statistics: remove it";
-            return Err(training.error("normalisation", message));
+        if config.method.adapts == Adapts::Network {
+            if config.training.normalisation != TrainingNormalisation::Batch {
+                let message = "it is for `method.adapts` = \"head\", where the pictures of a task pass the body once; where the whole \
+                               network adapts, each pass has its own statistics: remove it";
+                return Err(training.error("normalisation", message));
+            }
+            if config.prior.scale == NormScale::One {
+                let message = "\"one\" is for `method.adapts` = \"head\"; where the whole network adapts, every parameter does: remove it";
+                return Err(prior.error("scale", message));
+            }
         }
         config.spec().layout().map_err(|error| {
             let message = match error {
@@ -256,17 +274,19 @@ impl ImageConfig {
             ("support", integer(data.support)),
             ("query", integer(data.query)),
         ]);
+        let mut of_prior = vec![
+            ("filters", integer(self.prior.filters)),
+            ("blocks", integer(self.prior.blocks)),
+            ("downsampling", name_of(&self.prior.downsampling)),
+        ];
+        // Not otherwise, so that runs from before there was a choice can be continued.
+        if self.prior.scale == NormScale::One {
+            of_prior.push(("scale", name_of(&self.prior.scale)));
+        }
+        of_prior.push(("head", name_of(&self.prior.head)));
         vec![
             ("data", of_data),
-            (
-                "prior",
-                vec![
-                    ("filters", integer(self.prior.filters)),
-                    ("blocks", integer(self.prior.blocks)),
-                    ("downsampling", name_of(&self.prior.downsampling)),
-                    ("head", name_of(&self.prior.head)),
-                ],
-            ),
+            ("prior", of_prior),
             ("method", self.method.entries()),
             ("training", self.training.entries(TRAINING)),
             (
@@ -319,14 +339,15 @@ fn read_data(section: Section<'_>) -> Result<ImageDataConfig> {
 }
 
 fn read_parts(section: Section<'_>) -> Result<[f64; 3]> {
-    let Some(parts) = section.numbers("parts", Domain::NonNegative)? else { return Ok(PARTS) };
+    let message = "expected three numbers that add up to 1, for training, validation and test; the first and the last above 0";
+    let wrong = || section.error("parts", message);
+    let Some(parts) = section.numbers("parts", Domain::NonNegative).map_err(|_| wrong())? else {
+        return Ok(PARTS);
+    };
     let whole = (parts.iter().sum::<f64>() - 1.0).abs() < 1e-6;
     match <[f64; 3]>::try_from(parts) {
         Ok(parts) if whole && parts[0] > 0.0 && parts[2] > 0.0 => Ok(parts),
-        _ => {
-            let message = "expected three numbers that add up to 1, for training, validation and test; the first and the last above 0";
-            Err(section.error("parts", message))
-        }
+        _ => Err(wrong()),
     }
 }
 
@@ -335,6 +356,7 @@ fn read_prior(section: Section<'_>) -> Result<ImagePriorConfig> {
         filters: section.count("filters", 1..=4096)?.unwrap_or(64),
         blocks: section.count("blocks", 1..=12)?.unwrap_or(4),
         downsampling: section.choice("downsampling", &["max-pool", "stride"])?.unwrap_or_default(),
+        scale: section.choice("scale", &["learned", "one"])?.unwrap_or_default(),
         head: section.choice("head", &["learned", "zero"])?.unwrap_or_default(),
     })
 }
@@ -373,13 +395,18 @@ mod tests {
                 assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
             }
         }
-        let normalised = format!("{LEAST}[training]\nnormalisation = \"support\"\n");
-        let config = ImageConfig::parse("a.toml", &normalised, &[]).unwrap();
-        assert_eq!(config.training.normalisation, TrainingNormalisation::Support);
-        assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
-        // runs from before there was a choice have no such key, and are continued
+        for (name, normalisation) in
+            [("support", TrainingNormalisation::Support), ("separate", TrainingNormalisation::Separate)]
+        {
+            let text = format!("{LEAST}[prior]\nscale = \"one\"\n[training]\nnormalisation = \"{name}\"\n");
+            let config = ImageConfig::parse("a.toml", &text, &[]).unwrap();
+            assert_eq!((config.training.normalisation, config.prior.scale), (normalisation, NormScale::One));
+            assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
+        }
+        // runs from before there was a choice have no such keys, and are continued
         let before = ImageConfig::parse("a.toml", LEAST, &[]).unwrap().to_toml();
         assert_eq!((before.matches("normalisation").count(), before.contains("[evaluation]")), (1, true));
+        assert!(!before.contains("scale"), "{before}");
         let sampled = "[method]\nname = \"pacoh\"\nsampler = \"svgd\"\nestimator = \"prior\"\nbeta = 3\n";
         let config = ImageConfig::parse("a.toml", &format!("{LEAST}{sampled}"), &[]).unwrap();
         assert_eq!(ImageConfig::parse("b.toml", &config.to_toml(), &[]).unwrap(), config);
@@ -401,7 +428,9 @@ mod tests {
     #[test]
     fn mistakes_name_their_key() {
         for (text, key) in [
-            ("parts = [0.5, 0.5]", "data.parts"),
+            ("parts = [0.5, 0.5]", "`data.parts`: expected three numbers"),
+            ("parts = 0.5", "`data.parts`: expected three numbers"),
+            ("parts = [0.8, -0.1, 0.3]", "`data.parts`: expected three numbers"),
             ("parts = [0.5, 0.4, 0.3]", "data.parts"),
             ("support = 3", "data.support"),
             ("way = 1", "data.way"),
@@ -414,6 +443,12 @@ mod tests {
                 "[method]\nadapts = \"network\"\n[training]\nnormalisation = \"support\"",
                 "training.normalisation",
             ),
+            (
+                "[method]\nadapts = \"network\"\n[training]\nnormalisation = \"separate\"",
+                "training.normalisation",
+            ),
+            ("[prior]\nscale = \"one\"\n[method]\nadapts = \"network\"", "prior.scale"),
+            ("[prior]\nscale = \"1\"", "prior.scale"),
             ("side = 8", "prior.blocks"),
         ] {
             let error =

@@ -29,6 +29,10 @@ impl AdaptingMethod {
 /// Room for one task, used again from iteration to iteration.
 pub(super) struct TaskRoom {
     pub(super) workspace: Workspace,
+    /// Of a second pass, where there is one.
+    second: Workspace,
+    features: Vec<f32>,
+    second_gradient: Vec<f32>,
     pub(super) pixels: Vec<u8>,
     pub(super) head: HeadRoom<f32>,
     pub(super) head_gradient: HeadGradient<f32>,
@@ -41,6 +45,9 @@ impl TaskRoom {
     pub(super) fn new(body: &ConvBody) -> Self {
         Self {
             workspace: body.workspace(),
+            second: body.workspace(),
+            features: Vec::new(),
+            second_gradient: Vec::new(),
             pixels: Vec::new(),
             head: HeadRoom::default(),
             head_gradient: HeadGradient::default(),
@@ -106,16 +113,33 @@ impl Network<'_> {
                 return self.network_gradient(method, &episode.labels, subset, key, room);
             }
         };
-        let images = Images::Bytes(&room.pixels);
-        let statistics = match normalisation {
-            TrainingNormalisation::Batch => Statistics::Batch,
-            TrainingNormalisation::Support => Statistics::First(subset),
+        let (together, statistics) = match normalisation {
+            TrainingNormalisation::Batch => (episode.len(), Statistics::Batch),
+            TrainingNormalisation::Support => (episode.len(), Statistics::First(subset)),
+            TrainingNormalisation::Separate => (subset, Statistics::Batch),
         };
-        let features = self.body.forward(body, images, statistics, &mut room.workspace)?;
+        let TaskRoom { workspace, second, features, head_gradient, body_gradient, second_gradient, .. } =
+            room;
+        let (pictures, others) = room.pixels.split_at(together * self.body.shape().image_len());
+        features.clear();
+        features.extend_from_slice(self.body.forward(
+            body,
+            Images::Bytes(pictures),
+            statistics,
+            workspace,
+        )?);
+        if !others.is_empty() {
+            features.extend_from_slice(self.body.forward(body, Images::Bytes(others), statistics, second)?);
+        }
         let task = FeatureTask { shape: self.head_shape(), features, labels: &episode.labels, subset };
-        let terms = method.task_gradient(head, &task, key, &mut room.head, &mut room.head_gradient)?;
-        let TaskRoom { workspace, head_gradient, body_gradient, .. } = room;
-        self.body.backward(body, &head_gradient.features, workspace, body_gradient)?;
+        let terms = method.task_gradient(head, &task, key, &mut room.head, head_gradient)?;
+        let (slopes, of_others) = head_gradient.features.split_at(together * self.body.feature_count());
+        self.body.backward(body, slopes, workspace, body_gradient)?;
+        if !of_others.is_empty() {
+            second_gradient.resize(body_gradient.len(), 0.0);
+            self.body.backward(body, of_others, second, second_gradient)?;
+            body_gradient.iter_mut().zip(second_gradient).for_each(|(sum, value)| *sum += *value);
+        }
         Ok(terms)
     }
 
@@ -138,5 +162,58 @@ impl Network<'_> {
         head_gradient.head.clear();
         head_gradient.head.extend_from_slice(of_head);
         Ok(terms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environments::images::{Channels, EpisodeSampler, PictureShape, StrokeOptions, strokes};
+    use crate::learners::head::steps::HeadSteps;
+    use crate::priors::ConvolutionSpec;
+
+    #[test]
+    fn two_passes_add_up_to_the_gradient_of_both() {
+        let shape = PictureShape { side: 12, channels: Channels::Grey };
+        let set = strokes(&StrokeOptions { classes: 5, pictures: 6, shape, seed: 3 }).unwrap();
+        let classes = set.class_ids();
+        let episode = EpisodeSampler { way: 3, shots: 5 }.draw(&set, &classes, Key::new(1));
+        let part = |range: std::ops::Range<usize>| Episode {
+            pictures: episode.pictures[range.clone()].to_vec(),
+            labels: episode.labels[range].to_vec(),
+            classes: episode.classes.clone(),
+        };
+        // without inner steps the objective is the mean loss, and parts of a task add up
+        let settings = HeadMethodSettings::MultiTask { inner: HeadSteps::gradient_descent(0, 0.1) };
+        let method = AdaptingMethod::build(&settings, Adapts::Head).unwrap();
+        for filters in [4, 64] {
+            let spec = ConvolutionSpec {
+                side: 12,
+                channels: 1,
+                filters,
+                blocks: 2,
+                ..ConvolutionSpec::mini_imagenet(3)
+            };
+            let body = spec.body().unwrap();
+            let parameters = crate::classification::descent::rounded(&spec.initialise(Key::new(2)).unwrap());
+            let network = Network { body: &body, parameters: &parameters, classes: 3 };
+            let gradient = |episode: &Episode, normalisation| {
+                let mut room = TaskRoom::new(&body);
+                let seen = Seen { subset: 6.min(episode.len()), normalisation };
+                // twice, so that what a pass leaves in the room is seen
+                for _ in 0..2 {
+                    network.gradient(&method, &set, episode, seen, Key::new(3), &mut room).unwrap();
+                }
+                room.gradient().copied().collect::<Vec<f32>>()
+            };
+            let both = gradient(&episode, TrainingNormalisation::Separate);
+            let subset = gradient(&part(0..6), TrainingNormalisation::Batch);
+            let others = gradient(&part(6..15), TrainingNormalisation::Batch);
+            let size = both.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+            for ((both, subset), others) in both.iter().zip(&subset).zip(&others) {
+                let expected = (6.0 * subset + 9.0 * others) / 15.0;
+                assert!((both - expected).abs() <= 1e-5 * size, "{filters}: {both} against {expected}");
+            }
+        }
     }
 }

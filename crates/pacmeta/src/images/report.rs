@@ -5,7 +5,7 @@ use super::scores::ImageScores;
 use crate::classification::curves::{Curve, CurveWords, curve_section};
 use crate::classification::files::links;
 use crate::config::TrainingNormalisation;
-use crate::config::images::{HeadStart, Normalisation};
+use crate::config::images::{HeadStart, NormScale, Normalisation};
 use crate::report::{
     Axis, Block, Cell, Column, Guide, LineChart, Point, Proportion, Series, StudyFigure, StudyReport,
     StudySection, StudyTable,
@@ -68,19 +68,27 @@ pub fn image_report(run: &ImageRunFiles, command: Option<String>) -> StudyReport
             ("Iterations".to_owned(), format!("{} of {}", run.iterations(), config.training.iterations)),
             ("Tasks a batch".to_owned(), config.training.batch.to_string()),
             ("Inner steps".to_owned(), format!("{} at rate {}", config.method.steps, config.method.rate)),
+            ("Scale behind batch norm".to_owned(), scale(config.prior.scale).to_owned()),
             ("Start of the head".to_owned(), head_start(config.prior.head).to_owned()),
             ("Seed".to_owned(), config.seed.to_string()),
         ],
         sections,
         notes: [
             Some(normalisation_note(config.evaluation.normalisation)),
-            support_note(config.training.normalisation),
+            training_note(config.training.normalisation),
         ]
         .into_iter()
         .flatten()
         .map(str::to_owned)
         .collect(),
         files: links(&run.folder, &files),
+    }
+}
+
+fn scale(scale: NormScale) -> &'static str {
+    match scale {
+        NormScale::Learned => "learned",
+        NormScale::One => "one",
     }
 }
 
@@ -92,10 +100,16 @@ fn head_start(head: HeadStart) -> &'static str {
 }
 
 /// What a reader should know of training that is not usual.
-fn support_note(normalisation: TrainingNormalisation) -> Option<&'static str> {
-    (normalisation == TrainingNormalisation::Support).then_some(
-        "In training, batch norm took its statistics from the pictures that the head adapts to, for all pictures of a task.",
-    )
+fn training_note(normalisation: TrainingNormalisation) -> Option<&'static str> {
+    match normalisation {
+        TrainingNormalisation::Batch => None,
+        TrainingNormalisation::Support => Some(
+            "In training, batch norm took its statistics from the pictures that the head adapts to, for all pictures of a task.",
+        ),
+        TrainingNormalisation::Separate => Some(
+            "In training, the pictures that the head adapts to and the others of a task were normalised each by their own statistics.",
+        ),
+    }
 }
 
 /// What a reader should know of batch norm.

@@ -1,5 +1,7 @@
 //! An iteration of image classification: draw episodes, average their gradients, step ([`Descent`]).
 
+use std::ops::Range;
+
 use pacmeta_tensor::Key;
 use pacmeta_tensor::conv::ConvBody;
 use rayon::prelude::*;
@@ -8,7 +10,7 @@ use super::pass::{AdaptingMethod, Network, Seen, TaskRoom};
 use crate::classification::descent::{Centre, DescentSettings, add_share};
 use crate::classification::{Descent, MetaLearner, Terms};
 use crate::config::ImageConfig;
-use crate::config::images::HeadStart;
+use crate::config::images::{HeadStart, NormScale};
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
 use crate::error::Result;
 
@@ -24,6 +26,8 @@ pub struct ImageTrainer<'a> {
     body: ConvBody,
     method: AdaptingMethod,
     descent: Descent,
+    /// The places of parameters that stay as they are.
+    fixed: Vec<Range<usize>>,
     rooms: Vec<TaskRoom>,
 }
 
@@ -38,8 +42,14 @@ impl<'a> ImageTrainer<'a> {
         let sampler = EpisodeSampler { way: config.data.way, shots: config.data.shots };
         sampler.check(set, classes, "training")?;
         let mut parameters = spec.initialise(Key::new(config.seed).named("initialisation"))?;
+        let mut fixed = Vec::new();
+        if config.prior.scale == NormScale::One {
+            fixed = body.shape().scales()?;
+        }
         if config.prior.head == HeadStart::Zero {
-            parameters.values_mut()[body.layout().len()..].fill(0.0);
+            let head = body.layout().len()..parameters.values().len();
+            parameters.values_mut()[head.clone()].fill(0.0);
+            fixed.push(head);
         }
         let examples = config.data.way * config.data.shots;
         let rooms = if examples < LARGE_TASK { config.training.batch } else { 1 };
@@ -50,6 +60,7 @@ impl<'a> ImageTrainer<'a> {
             sampler,
             method: AdaptingMethod::build(&config.method.settings(), config.method.adapts)?,
             descent: Descent::new(parameters, settings),
+            fixed,
             rooms: (0..rooms).map(|_| TaskRoom::new(&body)).collect(),
             body,
             config,
@@ -99,9 +110,7 @@ impl MetaLearner for ImageTrainer<'_> {
             terms = rooms.map(|(task, room)| pass(task, room)).collect();
             self.rooms.iter().for_each(|room| add_share(gradient, share, room.gradient()));
         }
-        if self.config.prior.head == HeadStart::Zero {
-            gradient[self.body.layout().len()..].fill(0.0);
-        }
+        self.fixed.iter().for_each(|place| gradient[place.clone()].fill(0.0));
         self.descent.finish(hyper_prior, terms)
     }
 }
@@ -111,33 +120,68 @@ mod tests {
     use super::*;
     use crate::environments::images::{Channels, PictureShape, SplitRecipe, Splits, StrokeOptions, strokes};
 
-    /// The gradient of the first iteration with so many pictures of a class in S', and a key of `[training]`.
-    fn gradient(set: &ImageSet, splits: &Splits, filters: usize, support: usize, key: &str) -> Vec<f64> {
-        let text = format!(
-            "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 12\nchannels = \"grey\"\nway = 3\nshots = 3\n\
-             support = {support}\nquery = 2\n[prior]\nfilters = {filters}\nblocks = 2\n[training]\nbatch = 2\n{key}\n"
-        );
-        let config = ImageConfig::parse("test.toml", &text, &[]).unwrap();
-        let mut trainer = ImageTrainer::new(&config, set, &splits.train).unwrap();
-        trainer.step().unwrap();
-        trainer.descent().gradient().to_vec()
-    }
-
-    #[test]
-    fn statistics_of_the_support_are_those_of_the_batch_where_it_is_the_batch() {
+    /// Generated characters, and their division.
+    fn characters() -> (ImageSet, Splits) {
         let shape = PictureShape { side: 12, channels: Channels::Grey };
         let set = strokes(&StrokeOptions { classes: 20, pictures: 8, shape, seed: 3 }).unwrap();
         let recipe = SplitRecipe { way: 3, ..SplitRecipe::standard(Key::new(0)) };
         let splits = Splits::made(&set, &recipe).unwrap();
+        (set, splits)
+    }
+
+    /// A configuration with so many pictures of a class in S'; `prior` and `training` are further keys of these sections.
+    fn config(filters: usize, support: usize, prior: &str, training: &str) -> ImageConfig {
+        let text = format!(
+            "[data]\nenvironment = \"images\"\npath = \"synthetic\"\nside = 12\nchannels = \"grey\"\nway = 3\nshots = 3\n\
+             support = {support}\nquery = 2\n[prior]\nfilters = {filters}\nblocks = 2\n{prior}\n[training]\nbatch = 2\n{training}\n"
+        );
+        ImageConfig::parse("test.toml", &text, &[]).unwrap()
+    }
+
+    #[test]
+    fn statistics_of_parts_are_those_of_the_batch_where_they_are_the_batch() {
+        let (set, splits) = characters();
         // the plain path and the fast one
         for filters in [4, 64] {
-            let of = |support, key| gradient(&set, &splits, filters, support, key);
+            let of = |support, training: &str| {
+                let config = config(filters, support, "", training);
+                let mut trainer = ImageTrainer::new(&config, &set, &splits.train).unwrap();
+                trainer.step().unwrap();
+                trainer.descent().gradient().to_vec()
+            };
             assert_eq!(of(1, "normalisation = \"batch\""), of(1, ""));
-            assert_eq!(of(3, "normalisation = \"support\""), of(3, ""));
-            let (support, batch) = (of(1, "normalisation = \"support\""), of(1, ""));
-            let distance: f64 = support.iter().zip(&batch).map(|(a, b)| (a - b).powi(2)).sum();
-            let size: f64 = batch.iter().map(|b| b * b).sum();
-            assert!(distance > 1e-4 * size, "{filters} filters: {distance:e} of {size:e}");
+            let batch = of(1, "");
+            for part in ["normalisation = \"support\"", "normalisation = \"separate\""] {
+                assert_eq!(of(3, part), of(3, ""), "{part}");
+                let distance: f64 = of(1, part).iter().zip(&batch).map(|(a, b)| (a - b).powi(2)).sum();
+                let size: f64 = batch.iter().map(|b| b * b).sum();
+                assert!(distance > 1e-4 * size, "{part}, {filters} filters: {distance:e} of {size:e}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_fixed_stays_and_everything_else_is_learned() {
+        let (set, splits) = characters();
+        for (prior, fixed) in [
+            ("", &[][..]),
+            ("scale = \"one\"", &["norm.scale"]),
+            ("scale = \"one\"\nhead = \"zero\"", &["norm.scale", "head.weight", "head.bias"]),
+        ] {
+            // the hyper-prior must not move them either
+            let config = config(64, 1, prior, "hyper_prior = 0.1");
+            let mut trainer = ImageTrainer::new(&config, &set, &splits.train).unwrap();
+            let start = trainer.descent().parameters().clone();
+            for _ in 0..3 {
+                trainer.step().unwrap();
+            }
+            let now = trainer.descent().parameters();
+            for entry in now.layout().entries() {
+                let name = &entry.name;
+                // batch norm takes the biases of convolutions away again
+                let stays = name.ends_with("conv.bias") || fixed.iter().any(|ending| name.ends_with(ending));
+                assert_eq!(now.tensor(name) == start.tensor(name), stays, "{prior}: {name}");
+            }
         }
     }
 }
