@@ -15,7 +15,9 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn install() {
     #[cfg(unix)]
     {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
+        // A file that may not grow any more is then an error of writing, which says so.
+        let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
         let wanted: &[i32] = if hangup_is_ignored() {
             &[SIGINT, SIGTERM, SIGUSR1]
         } else {

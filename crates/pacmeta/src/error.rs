@@ -213,7 +213,7 @@ pub(crate) fn json_in_words(error: &serde_json::Error) -> String {
 fn refused_by_system(action: &str, path: &Path, source: &std::io::Error, expected: Option<&str>) -> String {
     let path = path.display();
     match (expected, source.kind()) {
-        (None, _) => format!("cannot {action} {path}: {source}"),
+        (None, _) => format!("cannot {action} {path}: {source}{}", way_out(source)),
         (Some(expected), std::io::ErrorKind::NotFound) => {
             format!("{path}: there is no such file; expected {expected}")
         }
@@ -221,6 +221,23 @@ fn refused_by_system(action: &str, path: &Path, source: &std::io::Error, expecte
             format!("{path}: is a folder; expected {expected}")
         }
         (Some(expected), _) => format!("cannot {action} {path}: {source}; expected {expected}"),
+    }
+}
+
+/// What to do about a refusal of the system; nothing where whoever met it says so in its text.
+fn way_out(source: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind as Kind;
+    match source.kind() {
+        _ if source.raw_os_error().is_none() => "",
+        Kind::NotFound => "; check the path",
+        Kind::NotADirectory | Kind::AlreadyExists => "; a part of the path is a file: choose another place",
+        Kind::PermissionDenied => "; change the permissions, or choose another place",
+        Kind::ReadOnlyFilesystem => "; choose a place that can be written to",
+        Kind::StorageFull | Kind::QuotaExceeded => "; free some space, and give the same command again",
+        Kind::FileTooLarge => {
+            "; files may not grow so large here: raise the limit (`ulimit -f`), and give the same command again"
+        }
+        _ => "",
     }
 }
 
@@ -336,6 +353,8 @@ impl Error {
                 std::io::ErrorKind::NotFound
                     | std::io::ErrorKind::IsADirectory
                     | std::io::ErrorKind::NotADirectory
+                    | std::io::ErrorKind::AlreadyExists
+                    | std::io::ErrorKind::ReadOnlyFilesystem
                     | std::io::ErrorKind::PermissionDenied
                     | std::io::ErrorKind::InvalidData
             ),

@@ -177,11 +177,17 @@ impl Model {
                 ));
             }
             if !prior.exists() {
-                return Err(Error::input(
-                    path.display(),
-                    "the folder has no prior.safetensors: it is not a finished run; continue it with the same \
-                     `pacmeta train` command",
-                ));
+                let message = match path.join("config.toml").exists() {
+                    true => {
+                        "the folder has no prior.safetensors: it is not a finished run; continue it with the same `pacmeta train` \
+                         command"
+                    }
+                    false => {
+                        "the folder has no prior.safetensors: it is not that of a run; give the folder that `pacmeta train` wrote \
+                         (below `runs`, unless --out said otherwise)"
+                    }
+                };
+                return Err(Error::input(path.display(), message));
             }
             return Self::from_checkpoint(prior.display(), &Checkpoint::read(&prior)?);
         }

@@ -96,7 +96,7 @@ fn checkpoints() {
     place.write("text.safetensors", "hello, this is no checkpoint at all");
     evaluate("text.safetensors", &["text.safetensors"]);
     std::fs::create_dir(place.path("empty")).unwrap();
-    evaluate("empty", &["prior.safetensors", "not a finished run"]);
+    evaluate("empty", &["prior.safetensors", "it is not that of a run", "`pacmeta train`"]);
     // A 2-D prior on 1-D tasks.
     let other = golden("gp_prior_2d_f32.safetensors");
     place.refused(&["evaluate", &other, "--tasks", &tasks, "--temperature", "5"], &["feature"]);

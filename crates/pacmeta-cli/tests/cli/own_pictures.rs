@@ -27,11 +27,14 @@ fn folders_of_parts_are_the_split_and_overlaps_are_refused() {
     write_pictures(&place, "pictures", 9, 6);
     divide(&place, "pictures");
     place.write("pictures/train/colour00/note.bmp", "BM");
+    std::fs::create_dir_all(place.path("pictures/train/none/at all")).unwrap();
     configured(&place, "pictures");
-    let ran = place.run(&["train", "own.toml", "--out", "run"]);
+    let ran = place.run(&["train", "own.toml", "--out", "run", "--set", "data.parts=[0.6, 0.2, 0.2]"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     for words in [
         "the split is that of the folders `test`, `train`, `val`: 3 classes",
+        "`data.parts` is not used: it is for classes that no file or folder divides",
+        "1 folder has no picture, and is no class: `train/none/at all`",
         "1 file was passed over (.bmp 1)",
     ] {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);

@@ -13,7 +13,7 @@ use super::scores::ImageScores;
 use super::trainer::ImageTrainer;
 use crate::classification::run::{self, Trainable};
 use crate::classification::{Observer, Outcome, Stop, Validation};
-use crate::config::images::ImageDataConfig;
+use crate::config::images::{ImageDataConfig, PARTS};
 use crate::config::{ClassificationTrainingConfig, ImageConfig};
 use crate::environments::images::{
     ClassId, Episode, EpisodeSampler, FoundImages, ImageOptions, ImageSet, OpenedImages, PictureShape,
@@ -69,7 +69,11 @@ impl ImageExperiment {
             };
             let found = find_images(&options)?;
             check_sizes(&config, &found)?;
-            let OpenedImages { set, splits, notes, .. } = found.open(progress)?;
+            let unused = (!found.is_drawn() && config.data.parts != PARTS).then(|| {
+                "`data.parts` is not used: it is for classes that no file or folder divides".to_owned()
+            });
+            let OpenedImages { set, splits, mut notes, .. } = found.open(progress)?;
+            notes.extend(unused);
             (set, splits, notes)
         };
         let splits = if config.data.rotations { splits.with_rotations() } else { splits };

@@ -151,6 +151,9 @@ pub(super) fn decode_into(
 
 /// The picture as it is in the file, turned upright; `shape` is what it will be brought to.
 fn decode_whole(bytes: &[u8], shape: PictureShape) -> std::result::Result<DynamicImage, String> {
+    if bytes.is_empty() {
+        return Err("is empty; fetch it again, or remove it".into());
+    }
     let format = image::guess_format(bytes).map_err(explain)?;
     let (mut bytes, mut kept_coefficients) = (Cow::Borrowed(bytes), 0);
     if format == ImageFormat::Jpeg {

@@ -14,6 +14,8 @@ use super::{ClassId, ImageClass, ImageSet};
 use crate::environments::table::{counted, quoted};
 use crate::error::{Error, Result};
 
+/// The part whose tasks are as large as those of training.
+const TRAINING: &str = "training";
 /// The part that a run can do without.
 const VALIDATION: &str = "validation";
 
@@ -76,7 +78,8 @@ impl EpisodeSampler {
             let more = match classes {
                 [] => "give it some (`data.split`, `data.parts`)",
                 _ => {
-                    "lower `data.way`, give this part more classes (`data.split`, `data.parts`), or set `data.rotations = true`"
+                    "lower `data.way`, give this part more classes (every part takes as many; they are divided by `data.split`, or drawn \
+                     by `data.parts`), or set `data.rotations = true`"
                 }
             };
             return Err(format!(
@@ -105,12 +108,12 @@ impl EpisodeSampler {
             small.iter().take(5).map(|(name, pictures)| format!("{} ({pictures})", quoted(name))).collect();
         let more = if count > 5 { format!(" and {} more", count - 5) } else { String::new() };
         Err(format!(
-            "{} of the {part} part {} fewer than the {} that a task takes of each class: {}{more}; add pictures, lower \
-             `data.shots`, `data.support` or `data.query`{}",
+            "{} of the {part} part {} fewer than the {} that a task takes of each class: {}{more}; add pictures, lower {}{}",
             if count == 1 { "1 class".to_owned() } else { format!("{count} classes") },
             if count == 1 { "has" } else { "have" },
             counted(self.shots, "picture"),
             named.join(", "),
+            if part == TRAINING { "`data.shots`" } else { "`data.support` or `data.query`" },
             if count < classes.len() {
                 format!(", or leave small classes out by `data.min_examples = {}`", self.shots)
             } else {

@@ -100,6 +100,7 @@ pub struct FoundImages {
     places: Vec<usize>,
     classes: Vec<ImageClass>,
     splits: Splits,
+    is_drawn: bool,
     notes: Vec<String>,
 }
 
@@ -117,9 +118,11 @@ pub fn find_images(options: &ImageOptions) -> Result<FoundImages> {
     let mut notes = Vec::new();
     let plan = Plan::new(options, &listing, &mut notes)?;
     let (classes, places, mut splits) = plan.number();
+    let mut is_drawn = false;
     if let SplitChoice::Made(recipe) | SplitChoice::Automatic(recipe) = &options.split
         && splits == Splits::default()
     {
+        is_drawn = true;
         let count = u32::try_from(classes.len()).map_err(|_| {
             Error::input(options.path.display(), "there are more classes than 32 bits can number")
         })?;
@@ -129,8 +132,9 @@ pub fn find_images(options: &ImageOptions) -> Result<FoundImages> {
             "the split was drawn: {train} classes for training, {validation} for validation, {test} for the test"
         ));
     }
+    notes.extend(listing.without_pictures());
     notes.extend(listing.passed_over());
-    Ok(FoundImages { options: options.clone(), listing, places, classes, splits, notes })
+    Ok(FoundImages { options: options.clone(), listing, places, classes, splits, is_drawn, notes })
 }
 
 impl FoundImages {
@@ -142,6 +146,11 @@ impl FoundImages {
     /// The parts; all empty for [`SplitChoice::Whole`].
     pub fn splits(&self) -> &Splits {
         &self.splits
+    }
+
+    /// Whether the parts were drawn, and are not those of a file or of folders.
+    pub fn is_drawn(&self) -> bool {
+        self.is_drawn
     }
 
     /// As [`EpisodeSampler::check`], before anything is decoded.
@@ -162,7 +171,7 @@ impl FoundImages {
     /// # Errors
     /// When pictures are damaged, or the cache cannot be written.
     pub fn open(self, progress: &mut dyn Progress) -> Result<OpenedImages> {
-        let Self { options, listing, places, classes, splits, mut notes } = self;
+        let Self { options, listing, places, classes, splits, mut notes, .. } = self;
         let shape = options.shape;
         let pictures: Vec<&Found> = places.iter().map(|&place| &listing.pictures[place]).collect();
         let (pixels, changes) = match &options.storage {

@@ -43,7 +43,7 @@ impl Wanted {
     fn expected(self) -> &'static str {
         match self {
             Self::Classes => {
-                "a folder or zip file with a folder of pictures a class; check the path (`data.path`)"
+                "a folder or zip file with a folder of pictures a class; check the path (`data.path`, `--data` or `--support`)"
             }
             Self::Pictures => "a picture, or a folder or zip file of pictures; check the path",
         }
@@ -115,6 +115,8 @@ pub(super) struct Listing {
     archives: Vec<Archive>,
     /// Other files by their endings.
     others: BTreeMap<String, usize>,
+    /// Folders without a picture, in them or below.
+    bare: Vec<String>,
 }
 
 /// Zip files that a thread has open.
@@ -129,6 +131,7 @@ impl Listing {
             pictures: Vec::new(),
             archives: Vec::new(),
             others: BTreeMap::new(),
+            bare: Vec::new(),
         };
         let kind = fs::metadata(root).map_err(|source| Error::reading(root, source, wanted.expected()))?;
         let name = root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -195,6 +198,30 @@ impl Listing {
         if !is_hidden(name) {
             *self.others.entry(ending(name)).or_default() += 1;
         }
+    }
+
+    /// How many pictures, and folders without one, there are so far.
+    pub(super) fn found(&self) -> (usize, usize) {
+        (self.pictures.len(), self.bare.len())
+    }
+
+    /// Remembers a folder in which nothing was found since; those around it are not told again.
+    pub(super) fn remember_if_bare(&mut self, class: &str, before: (usize, usize)) {
+        if self.found() == before {
+            self.bare.push(class.to_owned());
+        }
+    }
+
+    /// The folders that are no classes, for want of a picture.
+    pub(super) fn without_pictures(&self) -> Option<String> {
+        let named: Vec<String> = self.bare.iter().take(5).map(|folder| quoted(folder)).collect();
+        let more = if self.bare.len() > 5 { ", ..." } else { "" };
+        let (folders, are) = match self.bare.len() {
+            0 => return None,
+            1 => ("1 folder has".to_owned(), "is no class"),
+            count => (format!("{count} folders have"), "are no classes"),
+        };
+        Some(format!("{folders} no picture, and {are}: {}{more}", named.join(", ")))
     }
 
     /// How many files are no pictures, if there are any.

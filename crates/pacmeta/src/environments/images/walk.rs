@@ -77,7 +77,9 @@ impl Walk<'_> {
             ));
         }
         self.above.push(canonical);
+        let before = self.listing.found();
         self.descend(path, class)?;
+        self.listing.remember_if_bare(class, before);
         self.above.pop();
         Ok(())
     }
