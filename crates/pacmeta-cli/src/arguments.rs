@@ -229,10 +229,7 @@ pub(crate) fn image_method(name: &str) -> Result<ClassificationMethodKind, Strin
     let methods = ClassificationMethodKind::ALL;
     methods.into_iter().find(|method| method.name() == name.trim()).ok_or_else(|| {
         let names: Vec<_> = methods.iter().map(|method| method.name()).collect();
-        format!(
-            "there is none called `{name}`; expected one of {} (or several, separated by commas)",
-            names.join(", ")
-        )
+        format!("expected one of {} (or several, separated by commas)", names.join(", "))
     })
 }
 

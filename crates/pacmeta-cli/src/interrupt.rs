@@ -15,9 +15,8 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn install() {
     #[cfg(unix)]
     {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
-        // A file that may not grow any more is then an error of writing, which says so.
-        let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+        survive_limits_on_files();
         let wanted: &[i32] = if hangup_is_ignored() {
             &[SIGINT, SIGTERM, SIGUSR1]
         } else {
@@ -34,6 +33,12 @@ pub(crate) fn install() {
     }
     #[cfg(not(unix))]
     let _ = ctrlc::set_handler(|| interrupted(Sender::Person));
+}
+
+/// Takes SIGXFSZ, which would end the process: a file that may grow no more is then an error of writing, which says so.
+#[cfg(unix)]
+fn survive_limits_on_files() {
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// Whether this process was started with SIGHUP ignored, as `nohup` does: then it is to survive its terminal. Where that

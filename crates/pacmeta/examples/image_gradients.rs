@@ -16,7 +16,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use pacmeta::config::images::HeadStart;
+use pacmeta::config::images::{HeadStart, NormScale};
 use pacmeta::config::{ImageConfig, TrainingNormalisation};
 use pacmeta::images::{ImageExperiment, ImageModel, ImageTrainer};
 use pacmeta::learners::head::HeadShape;
@@ -97,10 +97,13 @@ fn means(experiment: &ImageExperiment, model: &ImageModel, scale: f32) -> Result
         TrainingNormalisation::Batch => Statistics::Batch,
         TrainingNormalisation::Support => Statistics::First(subset),
         TrainingNormalisation::Separate => {
-            return Err(
-                "`training.normalisation` is \"separate\"; the pictures of a task are one batch here".into(),
-            );
+            let message = "a task is one pass here, and `training.normalisation` is \"separate\"; give a run with \"batch\" or \"support\"";
+            return Err(message.into());
         }
+    };
+    let fixed = match config.prior.scale {
+        NormScale::Learned => Vec::new(),
+        NormScale::One => body.shape().scale_places()?,
     };
     for further in 0..TASKS {
         // iterations beyond those of the run
@@ -130,6 +133,7 @@ fn means(experiment: &ImageExperiment, model: &ImageModel, scale: f32) -> Result
                     _ => of_features[part].iter().zip(&of_features[0]).map(|(a, b)| a - b).collect(),
                 };
                 body.backward(of_body, &slopes, &mut workspace, &mut gradient)?;
+                fixed.iter().for_each(|place| gradient[place.clone()].fill(0.0));
                 let share = 1.0 / TASKS as f64;
                 mean.iter_mut().zip(&gradient).for_each(|(mean, value)| *mean += share * f64::from(*value));
             }

@@ -213,7 +213,7 @@ pub(crate) fn json_in_words(error: &serde_json::Error) -> String {
 fn refused_by_system(action: &str, path: &Path, source: &std::io::Error, expected: Option<&str>) -> String {
     let path = path.display();
     match (expected, source.kind()) {
-        (None, _) => format!("cannot {action} {path}: {source}{}", way_out(source)),
+        (None, _) => format!("cannot {action} {path}: {source}{}", way_out(action, source)),
         (Some(expected), std::io::ErrorKind::NotFound) => {
             format!("{path}: there is no such file; expected {expected}")
         }
@@ -224,18 +224,21 @@ fn refused_by_system(action: &str, path: &Path, source: &std::io::Error, expecte
     }
 }
 
-/// What to do about a refusal of the system; nothing where whoever met it says so in its text.
-fn way_out(source: &std::io::Error) -> &'static str {
+/// What to do about a refusal of the system; nothing where the error has a text of its own, which says so.
+fn way_out(action: &str, source: &std::io::Error) -> &'static str {
     use std::io::ErrorKind as Kind;
+    let reads = ["read", "list", "find"].contains(&action);
     match source.kind() {
-        _ if source.raw_os_error().is_none() => "",
-        Kind::NotFound => "; check the path",
-        Kind::NotADirectory | Kind::AlreadyExists => "; a part of the path is a file: choose another place",
+        _ if source.get_ref().is_some() => "",
+        Kind::NotFound | Kind::NotADirectory if reads => "; check the path",
+        Kind::NotFound => "; make its folder first, or choose another place",
+        Kind::NotADirectory | Kind::AlreadyExists => "; a file is in the way: choose another place",
+        Kind::IsADirectory => "; it is a folder: name a file",
         Kind::PermissionDenied => "; change the permissions, or choose another place",
         Kind::ReadOnlyFilesystem => "; choose a place that can be written to",
-        Kind::StorageFull | Kind::QuotaExceeded => "; free some space, and give the same command again",
+        Kind::StorageFull | Kind::QuotaExceeded => "; free some space and try again",
         Kind::FileTooLarge => {
-            "; files may not grow so large here: raise the limit (`ulimit -f`), and give the same command again"
+            "; files may not grow so large here: raise the limit (`ulimit -f`) and try again"
         }
         _ => "",
     }
@@ -360,5 +363,34 @@ impl Error {
             ),
             _ => false,
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn refusals_of_the_system_come_with_a_way_out() {
+        // numbers of Linux: no such file, exists, is a folder, too large, no space, read-only
+        for (action, number, words, is_input) in [
+            ("read", 2, "check the path", true),
+            ("write", 2, "make its folder first", true),
+            ("create", 17, "a file is in the way", true),
+            ("write", 21, "name a file", true),
+            ("write", 27, "`ulimit -f`", false),
+            ("write", 28, "free some space and try again", false),
+            ("create", 30, "a place that can be written to", true),
+        ] {
+            let error = Error::io(action, "a/b", io::Error::from_raw_os_error(number));
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("cannot {action} a/b: ")) && text.contains(words), "{text}");
+            assert_eq!(error.is_input(), is_input, "{text}");
+        }
+        let told =
+            Error::io("write", "a", io::Error::new(io::ErrorKind::StorageFull, "the disk is full; tidy up"));
+        assert_eq!(told.to_string(), "cannot write a: the disk is full; tidy up");
     }
 }

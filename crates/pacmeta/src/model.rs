@@ -183,8 +183,7 @@ impl Model {
                          command"
                     }
                     false => {
-                        "the folder has no prior.safetensors: it is not that of a run; give the folder that `pacmeta train` wrote \
-                         (below `runs`, unless --out said otherwise)"
+                        "the folder has no prior.safetensors: it is not that of a run; give the folder that `pacmeta train` wrote"
                     }
                 };
                 return Err(Error::input(path.display(), message));

@@ -56,8 +56,12 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
     );
     plan.cache = arguments.cache.as_ref().map(absolute).transpose()?;
     if let Some(names) = &arguments.methods {
-        let refused = |message: String| Error::input("option `--methods`", message);
-        plan.methods = names.iter().map(|name| image_method(name).map_err(refused)).collect::<Result<_>>()?;
+        let by_name = |name: &String| {
+            let refuse =
+                |message| Error::input("option `--methods`", format!("there is no `{name}`; {message}"));
+            image_method(name).map_err(refuse)
+        };
+        plan.methods = names.iter().map(by_name).collect::<Result<_>>()?;
     }
     let mut seen = Vec::new();
     plan.methods.retain(|method| {

@@ -117,7 +117,7 @@ impl ConvShape {
     }
 
     /// The places of the scales of every block among all parameters.
-    pub fn scales(&self) -> Result<Vec<Range<usize>>> {
+    pub fn scale_places(&self) -> Result<Vec<Range<usize>>> {
         Ok(self.places(&self.block_shapes()?).into_iter().map(|places| places.scale).collect())
     }
 

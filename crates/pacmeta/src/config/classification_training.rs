@@ -72,7 +72,8 @@ pub enum TrainingNormalisation {
     Batch,
     /// Those of S', the pictures that the base learner sees of a new task, for all pictures of the task.
     Support,
-    /// Those of S' for S', and of the other pictures for these, in two passes: what happens at a new task, and in MAML's own code.
+    /// Those of S' for S', and of the other pictures for these, in two passes: as in MAML's own code, and at a new task with
+    /// `evaluation.normalisation = "batch"`.
     Separate,
 }
 

@@ -339,7 +339,7 @@ fn read_data(section: Section<'_>) -> Result<ImageDataConfig> {
 }
 
 fn read_parts(section: Section<'_>) -> Result<[f64; 3]> {
-    let message = "expected three numbers that add up to 1, for training, validation and test; the first and the last above 0";
+    let message = "expected three numbers from 0 that add up to 1, for training, validation and test; the first and the last above 0";
     let wrong = || section.error("parts", message);
     let Some(parts) = section.numbers("parts", Domain::NonNegative).map_err(|_| wrong())? else {
         return Ok(PARTS);
@@ -428,9 +428,9 @@ mod tests {
     #[test]
     fn mistakes_name_their_key() {
         for (text, key) in [
-            ("parts = [0.5, 0.5]", "`data.parts`: expected three numbers"),
-            ("parts = 0.5", "`data.parts`: expected three numbers"),
-            ("parts = [0.8, -0.1, 0.3]", "`data.parts`: expected three numbers"),
+            ("parts = [0.5, 0.5]", "`data.parts`: expected three numbers from 0 that add up to 1"),
+            ("parts = 0.5", "`data.parts`: expected three numbers from 0 that add up to 1"),
+            ("parts = [0.8, -0.1, 0.3]", "`data.parts`: expected three numbers from 0 that add up to 1"),
             ("parts = [0.5, 0.4, 0.3]", "data.parts"),
             ("support = 3", "data.support"),
             ("way = 1", "data.way"),

@@ -29,10 +29,11 @@ impl AdaptingMethod {
 /// Room for one task, used again from iteration to iteration.
 pub(super) struct TaskRoom {
     pub(super) workspace: Workspace,
-    /// Of a second pass, where there is one.
-    second: Workspace,
+    /// Of the pass of the pictures outside S', where these have one of their own.
+    workspace_of_others: Workspace,
+    gradient_of_others: Vec<f32>,
+    /// Of all pictures of a task.
     features: Vec<f32>,
-    second_gradient: Vec<f32>,
     pub(super) pixels: Vec<u8>,
     pub(super) head: HeadRoom<f32>,
     pub(super) head_gradient: HeadGradient<f32>,
@@ -45,9 +46,9 @@ impl TaskRoom {
     pub(super) fn new(body: &ConvBody) -> Self {
         Self {
             workspace: body.workspace(),
-            second: body.workspace(),
+            workspace_of_others: body.workspace(),
+            gradient_of_others: Vec::new(),
             features: Vec::new(),
-            second_gradient: Vec::new(),
             pixels: Vec::new(),
             head: HeadRoom::default(),
             head_gradient: HeadGradient::default(),
@@ -113,32 +114,30 @@ impl Network<'_> {
                 return self.network_gradient(method, &episode.labels, subset, key, room);
             }
         };
-        let (together, statistics) = match normalisation {
+        let (in_first_pass, statistics) = match normalisation {
             TrainingNormalisation::Batch => (episode.len(), Statistics::Batch),
             TrainingNormalisation::Support => (episode.len(), Statistics::First(subset)),
             TrainingNormalisation::Separate => (subset, Statistics::Batch),
         };
-        let TaskRoom { workspace, second, features, head_gradient, body_gradient, second_gradient, .. } =
-            room;
-        let (pictures, others) = room.pixels.split_at(together * self.body.shape().image_len());
+        let TaskRoom { workspace, workspace_of_others, features, .. } = room;
+        let (pictures, others) = room.pixels.split_at(in_first_pass * self.body.shape().image_len());
         features.clear();
-        features.extend_from_slice(self.body.forward(
-            body,
-            Images::Bytes(pictures),
-            statistics,
-            workspace,
-        )?);
-        if !others.is_empty() {
-            features.extend_from_slice(self.body.forward(body, Images::Bytes(others), statistics, second)?);
+        for (pictures, workspace) in [(pictures, &mut *workspace), (others, &mut *workspace_of_others)] {
+            if !pictures.is_empty() {
+                let images = Images::Bytes(pictures);
+                features.extend_from_slice(self.body.forward(body, images, statistics, workspace)?);
+            }
         }
         let task = FeatureTask { shape: self.head_shape(), features, labels: &episode.labels, subset };
-        let terms = method.task_gradient(head, &task, key, &mut room.head, head_gradient)?;
-        let (slopes, of_others) = head_gradient.features.split_at(together * self.body.feature_count());
+        let terms = method.task_gradient(head, &task, key, &mut room.head, &mut room.head_gradient)?;
+        let TaskRoom { body_gradient, gradient_of_others, .. } = room;
+        let slopes = &room.head_gradient.features;
+        let (slopes, of_others) = slopes.split_at(in_first_pass * self.body.feature_count());
         self.body.backward(body, slopes, workspace, body_gradient)?;
         if !of_others.is_empty() {
-            second_gradient.resize(body_gradient.len(), 0.0);
-            self.body.backward(body, of_others, second, second_gradient)?;
-            body_gradient.iter_mut().zip(second_gradient).for_each(|(sum, value)| *sum += *value);
+            gradient_of_others.resize(body_gradient.len(), 0.0);
+            self.body.backward(body, of_others, workspace_of_others, gradient_of_others)?;
+            body_gradient.iter_mut().zip(gradient_of_others).for_each(|(sum, value)| *sum += *value);
         }
         Ok(terms)
     }

@@ -104,10 +104,10 @@ fn training_note(normalisation: TrainingNormalisation) -> Option<&'static str> {
     match normalisation {
         TrainingNormalisation::Batch => None,
         TrainingNormalisation::Support => Some(
-            "In training, batch norm took its statistics from the pictures that the head adapts to, for all pictures of a task.",
+            "In training, batch norm took its statistics from S', as many pictures of each class as a new task has, for all pictures of a task.",
         ),
         TrainingNormalisation::Separate => Some(
-            "In training, the pictures that the head adapts to and the others of a task were normalised each by their own statistics.",
+            "In training, the pictures of S', as many of each class as a new task has, and the others of a task were normalised each by their own statistics.",
         ),
     }
 }

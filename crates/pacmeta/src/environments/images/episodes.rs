@@ -14,7 +14,7 @@ use super::{ClassId, ImageClass, ImageSet};
 use crate::environments::table::{counted, quoted};
 use crate::error::{Error, Result};
 
-/// The part whose tasks are as large as those of training.
+/// The part whose tasks have `data.shots` pictures of a class, not those of support and queries.
 const TRAINING: &str = "training";
 /// The part that a run can do without.
 const VALIDATION: &str = "validation";
@@ -78,8 +78,8 @@ impl EpisodeSampler {
             let more = match classes {
                 [] => "give it some (`data.split`, `data.parts`)",
                 _ => {
-                    "lower `data.way`, give this part more classes (every part takes as many; they are divided by `data.split`, or drawn \
-                     by `data.parts`), or set `data.rotations = true`"
+                    "lower `data.way`, give this part more classes (every part needs `data.way`; `data.split` divides them, or `data.parts` \
+                     where they are drawn), or set `data.rotations = true`"
                 }
             };
             return Err(format!(

@@ -87,7 +87,7 @@ pub struct OpenedImages {
     pub splits: Splits,
     /// How many pictures had another shape.
     pub changes: Changes,
-    /// What people should know: pictures resized, classes left out, files passed over, where the split is from.
+    /// What people should know: pictures resized, classes left out, files and folders passed over, where the split is from.
     pub notes: Vec<String>,
 }
 
@@ -132,7 +132,9 @@ pub fn find_images(options: &ImageOptions) -> Result<FoundImages> {
             "the split was drawn: {train} classes for training, {validation} for validation, {test} for the test"
         ));
     }
-    notes.extend(listing.without_pictures());
+    if wanted == Wanted::Classes {
+        notes.extend(listing.without_pictures());
+    }
     notes.extend(listing.passed_over());
     Ok(FoundImages { options: options.clone(), listing, places, classes, splits, is_drawn, notes })
 }
@@ -156,11 +158,14 @@ impl FoundImages {
     /// As [`EpisodeSampler::check`], before anything is decoded.
     ///
     /// # Errors
-    /// When there are too few classes or pictures; files that were passed over are mentioned.
+    /// When there are too few classes or pictures; files that were passed over, and folders without a picture, are mentioned.
     pub fn check(&self, sampler: &EpisodeSampler, classes: &[ClassId], part: &str) -> Result<()> {
         sampler.check_sizes(&self.classes, classes, part).map_err(|mut message| {
             if let Some(others) = self.listing.passed_over() {
                 message.push_str(&format!("; {others}, for pictures end in {}", endings()));
+            }
+            if let Some(folders) = self.listing.without_pictures() {
+                message.push_str(&format!("; {folders}"));
             }
             Error::input(self.options.path.display(), message)
         })

@@ -1,6 +1,7 @@
 //! A walk through folders, sorted, that follows links only as long as they stay inside.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::source::{Listing, SPLIT_FILES, ending, is_hidden, is_picture, join, stem};
@@ -89,6 +90,10 @@ impl Walk<'_> {
         let canonical = match fs::canonicalize(path) {
             Ok(canonical) => canonical,
             Err(_) if !is_picture(name) && ending(name) != "zip" => return Ok(None),
+            Err(source) if source.kind() == ErrorKind::NotFound => {
+                let message = "is a link to something that is not there; restore it, or remove the link";
+                return Err(Error::input(path.display(), message));
+            }
             Err(source) => return Err(Error::io("follow the link", path, source)),
         };
         let kind = fs::metadata(&canonical).map_err(|source| Error::io("read", path, source))?.file_type();

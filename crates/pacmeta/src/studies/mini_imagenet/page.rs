@@ -161,8 +161,8 @@ fn notes(plan: &ImagePlan) -> Vec<String> {
     let config = plan.models().first().and_then(|&model| plan.config(model).ok());
     let normalisation = config.map_or(Normalisation::Batch, |config| config.evaluation.normalisation);
     let hyper_parameters = match plan.settings_in_words() {
-        None => "Hyper-parameters are those of the paper's table; the head's start is learned, S' is part of S, and the pictures of a training \
-                 task are normalised in one batch. Gradients longer than 10 are cut to that norm, which tames MAML's first iterations."
+        None => "Hyper-parameters are those of the paper's table; the head's start and a scale behind batch norm are learned, S' is part of S, and the \
+                 pictures of a training task are normalised in one batch. Gradients longer than 10 are cut to that norm, which tames MAML's first iterations."
             .to_owned(),
         Some(settings) => format!(
             "Hyper-parameters are those of the paper's table, and the rest as in a study of the paper's own settings, but for {settings}."

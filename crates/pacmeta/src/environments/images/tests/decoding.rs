@@ -86,6 +86,12 @@ fn every_cut_of_a_picture_is_an_error_that_names_it() {
 }
 
 #[test]
+fn an_empty_file_is_called_so() {
+    let problem = decode_picture("cat.png", b"", COLOUR).unwrap_err();
+    assert_eq!(problem.to_string(), "cat.png: is empty; fetch it again, or remove it");
+}
+
+#[test]
 fn enormous_pictures_are_refused_before_they_are_decoded() {
     let mut bytes = png(24, 0);
     // Width and height of a PNG file are at 16 and 20, their checksum at 29.

@@ -123,6 +123,10 @@ fn too_few_classes_or_pictures_are_explained() {
         "{}",
         message(5, 1)
     );
+    assert!(message(5, 1).contains("every part needs `data.way`"), "{}", message(5, 1));
+    assert!(message(2, 4).contains("lower `data.shots`, or leave"), "{}", message(2, 4));
+    let of_test = EpisodeSampler { way: 2, shots: 4 }.check(&set, &set.class_ids(), "test").unwrap_err();
+    assert!(of_test.to_string().contains("lower `data.support` or `data.query`, or leave"), "{of_test}");
     assert!(message(1, 1).contains("at least 2 classes"), "{}", message(1, 1));
     assert!(message(2, 0).contains("1 picture of each"), "{}", message(2, 0));
     let pictures = message(4, 10);
