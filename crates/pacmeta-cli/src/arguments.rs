@@ -18,7 +18,7 @@ use crate::bench_arguments::{Bench, ShapeName};
     name = "pacmeta",
     version,
     after_help = "Examples:\n  pacmeta reproduce sinusoid\n  pacmeta train configs/own-table.toml --set data.path=measurements.csv\n\n\
-                  Exit codes: 0 fine, 1 the run failed, 2 the input or the usage is wrong, 130 interrupted."
+                  Exit codes: 0 fine, 1 the run failed, 2 the input, a setting or the usage is wrong, 130 interrupted."
 )]
 pub(crate) struct Arguments {
     /// Use this many threads (default: one a processor); results do not depend on it

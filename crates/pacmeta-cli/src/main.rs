@@ -1,7 +1,7 @@
 //! The command line of pacmeta: arguments in, library calls, printed results.
 //!
 //! Results go to standard output, progress, warnings and errors to standard error. Exit codes: 0 fine, 1 the run
-//! failed, 2 the input or the usage is wrong, 130 interrupted.
+//! failed, 2 the input, a setting or the usage is wrong, 130 interrupted.
 
 mod arguments;
 mod bench_arguments;
@@ -62,5 +62,5 @@ fn report(error: &Error) -> ExitCode {
         return ExitCode::from(interrupt::EXIT_CODE);
     }
     output::remark(&format!("{} {error}", output::emphasised_error("error:")));
-    ExitCode::from(if error.is_input() { 2 } else { 1 })
+    ExitCode::from(if error.is_to_be_mended() { 2 } else { 1 })
 }

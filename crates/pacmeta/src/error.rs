@@ -1,7 +1,8 @@
 //! The one error type of the library: what went wrong, where, what was expected and what to do about it.
 //!
-//! Errors fall into two kinds. *Input* errors are the user's to mend (a file, a key, an argument); everything else
-//! means that a run failed. The command line turns the first kind into exit code 2 and the second into 1.
+//! Errors fall into two kinds. Some are *the user's to mend*: an input that is wrong (a file, a key, an argument), or settings
+//! that led to numbers which are not finite. The same command would fail again. Everything else means that a run failed for
+//! another reason (a disk that is full). The command line turns the first kind into exit code 2 and the second into 1.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,18 @@ pub enum Error {
         source: std::io::Error,
         /// What should be there and what to do, where that is known.
         expected: Option<&'static str>,
+    },
+    /// The place for decoded pictures cannot be used: full, read-only, a file.
+    #[error("cannot {action} {}: {source}; {}", path.display(), another_cache(source, *needed))]
+    Cache {
+        /// What was attempted, e.g. `create the cache folder`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason given by the system.
+        source: std::io::Error,
+        /// The bytes of all decoded pictures, where they can be counted.
+        needed: Option<u64>,
     },
     /// A covariance matrix is not positive definite. Nothing is added to its diagonal behind the user's back.
     #[error(
@@ -244,6 +257,17 @@ fn way_out(action: &str, source: &std::io::Error) -> &'static str {
     }
 }
 
+fn another_cache(source: &std::io::Error, needed: Option<u64>) -> String {
+    use std::io::ErrorKind as Kind;
+    let needed = needed.map_or(String::new(), |bytes| format!("{bytes} bytes are needed; "));
+    let advice = match source.kind() {
+        Kind::StorageFull | Kind::QuotaExceeded => "free some space, or name",
+        Kind::FileTooLarge => "raise the limit of files (`ulimit -f`), or name",
+        _ => "name",
+    };
+    format!("{needed}{advice} another folder for decoded pictures by `data.cache` (`reproduce`: `--cache`)")
+}
+
 fn diverged_head(step: usize, rate: f64) -> String {
     match step {
         0 => "the parameters or features are not finite before the first inner step; lower `training.rate`"
@@ -347,10 +371,25 @@ impl Error {
         }
     }
 
+    /// Whether the same command would fail again until the user changes what it is given: an input that is wrong, or settings
+    /// that led to numbers which are not finite.
+    pub fn is_to_be_mended(&self) -> bool {
+        let by_settings =
+            matches!(self, Self::RunDiverged { .. } | Self::SearchFailed { .. } | Self::Factorisation { .. });
+        match self {
+            Self::TaskFailed { reason, .. } => reason.is_to_be_mended(),
+            _ => by_settings || self.is_divergence() || self.is_input(),
+        }
+    }
+
     /// Whether the user's input is at fault, rather than the run itself.
     pub fn is_input(&self) -> bool {
         match self {
-            Self::Input(_) | Self::Config { .. } | Self::Bound(_) | Self::ExtremeNoise { .. } => true,
+            Self::Input(_)
+            | Self::Config { .. }
+            | Self::Bound(_)
+            | Self::ExtremeNoise { .. }
+            | Self::Cache { .. } => true,
             Self::Io { source, .. } => matches!(
                 source.kind(),
                 std::io::ErrorKind::NotFound

@@ -303,15 +303,10 @@ fn a_write_that_fails_half_way_keeps_the_old_file_and_leaves_nothing_else() {
     let query: String = (0..400).map(|row| format!("{row}\n")).collect();
     place.write("query.csv", format!("x\n{query}"));
     place.write("p.csv", "old");
-    let script = "ulimit -f 4; exec \"$0\" adapt \"$1\" --support support.csv --query query.csv \
-                  --temperature 5 -o p.csv";
-    let output = std::process::Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta"), &prior()])
-        .current_dir(place.path(""))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let ran = Ran::from(output);
+    let prior = prior();
+    let adapt = ["adapt", &prior, "--support", "support.csv", "--query", "query.csv", "--temperature", "5"];
+    let mut adapt = place.with_full_disk(4, &[&adapt[..], &["-o", "p.csv"]].concat());
+    let ran = Ran::from(adapt.output().unwrap());
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     assert!(
         ran.stderr.contains("cannot write p.csv") && ran.stderr.contains("`ulimit -f`"),

@@ -166,11 +166,11 @@ fn a_folder_with_another_run_or_with_anything_else_is_left_alone() {
 }
 
 #[test]
-fn a_run_that_fails_by_itself_has_exit_code_1() {
+fn a_rate_at_which_training_diverges_has_exit_code_2() {
     let place = Place::new();
     place.write("wild.toml", SMALL.replace("[training]", "[training]\nrate = 1e300"));
     let ran = place.run(&["train", "wild.toml"]);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("error: ") && ran.stderr.contains("iteration"), "{}", ran.stderr);
 }
 

@@ -219,16 +219,6 @@ fn nothing_is_written_before_all_results_are_checked() {
     assert!(!place.path("out").exists());
 }
 
-/// The program with a limit on file sizes, which fails like a full disk.
-#[cfg(target_os = "linux")]
-fn with_full_disk(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = Command::new("sh");
-    let script = "ulimit -f 0; exec \"$0\" \"$@\"";
-    command.args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")]).args(arguments);
-    command.current_dir(place.path("")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 /// The end of a command that could not write a file.
 #[cfg(target_os = "linux")]
 #[track_caller]
@@ -248,7 +238,7 @@ fn names(place: &Place, folder: &str) -> Vec<std::ffi::OsString> {
 fn a_full_disk_ends_a_job_without_a_trace() {
     let place = planned(30);
     let run = ["sweep", "run", "plan.jsonl", "--index", "1"];
-    let ran = Ran::from(with_full_disk(&place, &run).output().unwrap());
+    let ran = Ran::from(place.with_full_disk(0, &run).output().unwrap());
     assert_not_written(&ran, "000001.json");
     assert_eq!(names(&place, "plan.results"), ["plan.json"]);
     assert_eq!(array(&place, &[]), "0-4", "no failure of a model");
@@ -260,7 +250,7 @@ fn a_full_disk_ends_a_job_without_a_trace() {
 fn a_full_disk_leaves_no_half_plan_and_no_half_study() {
     let place = planned(30);
     let plan = ["sweep", "plan", "grid.toml", "-o", "new.jsonl"];
-    let ran = Ran::from(with_full_disk(&place, &plan).output().unwrap());
+    let ran = Ran::from(place.with_full_disk(0, &plan).output().unwrap());
     assert_not_written(&ran, "new.jsonl");
     assert!(!place.path("new.jsonl").exists() && !place.path("new.results").exists());
     assert!(names(&place, "").iter().all(|name| !name.to_string_lossy().ends_with(".tmp")));
@@ -268,7 +258,7 @@ fn a_full_disk_leaves_no_half_plan_and_no_half_study() {
 
     place.ok(&["sweep", "run", "plan.jsonl", "--index", "0", "--chunk", "5", "-q"]);
     let collect = ["sweep", "collect", "plan.jsonl", "--out", "collected"];
-    let ran = Ran::from(with_full_disk(&place, &collect).output().unwrap());
+    let ran = Ran::from(place.with_full_disk(0, &collect).output().unwrap());
     assert_not_written(&ran, "collected");
     assert_eq!(array(&place, &[]), "", "results are not touched");
     place.ok(&collect);
@@ -283,7 +273,8 @@ fn a_full_disk_at_a_checkpoint_is_an_error_and_no_result() {
     let place = planned(100_000_000);
     let stopped = (1..=40).find_map(|attempt| {
         let run = ["sweep", "run", "plan.jsonl", "--index", "3", "-q"];
-        let child = with_full_disk(&place, &run).spawn().unwrap();
+        let child =
+            place.with_full_disk(0, &run).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         sleep(Duration::from_millis(50 * attempt));
         let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         let ran = Ran::from(child.wait_with_output().unwrap());

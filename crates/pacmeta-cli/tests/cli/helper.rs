@@ -62,6 +62,16 @@ impl Place {
         command
     }
 
+    /// The program with a limit on file sizes, which fails like a full disk; a block has 512 bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn with_full_disk(&self, blocks: usize, arguments: &[&str]) -> Command {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_pacmeta")]).args(arguments);
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         Ran::from(self.command(arguments).output().unwrap())
     }

@@ -106,7 +106,7 @@ fn a_run_that_diverges_names_iteration_task_and_cause() {
         SMALL.replace("[training]", "[method]\nname = \"maml\"\nrate = 1e300\n[training]"),
     );
     let ran = place.run(&["train", "wild.toml", "-q", "--out", "wild"]);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     for words in ["iteration 1, task 0 of its batch", "maml", "`method.rate`"] {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
@@ -137,7 +137,7 @@ fn a_run_that_diverges_keeps_its_last_good_checkpoint_and_goes_on_with_a_lower_r
     for _ in 0..2 {
         // the second time from the checkpoint that was kept
         let ran = place.run(&wild);
-        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
         for words in [
             "iteration 8, task 0 of its batch",
             "the checkpoint of iteration 6 is kept",
@@ -180,7 +180,7 @@ fn a_run_that_diverges_at_once_names_the_outer_rate_and_leaves_the_folder_usable
         let name = format!("method.name={method}");
         let train = ["train", "wild.toml", "-q", "--out", method, "--set", &name];
         let ran = place.run(&[&train[..], &["--set", "training.rate=1e30"]].concat());
-        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
         for words in ["iteration 2, task 0 of its batch", method, "lower `training.rate`", "starts anew"] {
             assert!(ran.stderr.contains(words), "no `{words}` in: {}", ran.stderr);
         }
@@ -191,7 +191,7 @@ fn a_run_that_diverges_at_once_names_the_outer_rate_and_leaves_the_folder_usable
     // a step beyond single precision is seen at once, and leaves no checkpoint
     let far = ["train", "wild.toml", "-q", "--out", "far", "--set", "training.rate=1e39"];
     let ran = place.run(&far);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(
         ran.stderr.contains("iteration 1: its step at rate") && ran.stderr.contains("starts anew"),
         "{}",
@@ -437,7 +437,7 @@ fn the_message_on_a_model_of_a_study_that_diverges_says_how_to_train_it_alone() 
     ]
     .concat();
     let ran = place.run(&study);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(!ran.stderr.contains("the same command"), "{}", ran.stderr);
     // the advice, word for word
     let (_, advice) = ran.stderr.split_once("`pacmeta ").unwrap();

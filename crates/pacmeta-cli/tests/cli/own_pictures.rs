@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::helper::Place;
+use crate::helper::{Place, Ran};
 use crate::images::{SMALL, write_pictures};
 
 /// A configuration for the pictures in `folder`, with a cache in the same place.
@@ -153,4 +153,25 @@ fn a_picture_that_may_not_be_read_is_named() {
     }
     place
         .refused(&["train", "own.toml", "-q", "--out", "run"], &["colour02/3.png", "change its permissions"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_without_room_for_decoded_pictures_is_told_and_nothing_is_left() {
+    let place = Place::new();
+    write_pictures(&place, "pictures", 9, 6);
+    configured(&place, "pictures");
+    let train = ["train", "own.toml", "-q", "--out", "run"];
+    // the header fits, the pictures do not
+    let ran = Ran::from(place.with_full_disk(16, &train).output().unwrap());
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
+    for words in ["cannot write decoded pictures to", "bytes are needed", "`ulimit -f`", "`data.cache`"] {
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    assert!(!place.path("run").exists());
+    for entry in std::fs::read_dir(place.path("cache")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name.ends_with(".lock"), "{name} is left");
+    }
+    place.ok(&train);
 }

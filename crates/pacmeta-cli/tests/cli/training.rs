@@ -1,6 +1,6 @@
 //! Somebody trains, looks at the results, compares.
 
-use crate::helper::{Place, SMALL};
+use crate::helper::{Place, Ran, SMALL};
 
 #[test]
 fn a_run_leaves_its_files_and_prints_scores_beside_the_floors() {
@@ -135,12 +135,12 @@ fn runs_of_a_comparison_go_side_by_side_to_the_same_bits() {
 }
 
 #[test]
-fn a_search_in_which_everything_diverges_is_a_failed_run() {
+fn a_search_in_which_everything_diverges_asks_for_other_settings() {
     let place = Place::with_small();
     let search =
         ["--set", "method.beta=auto", "--set", "search.iterations=5", "--set", "training.rate=1e300"];
     let ran = place.run(&[&["train", "small.toml"], &search[..]].concat());
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("every candidate for the temperatures failed"), "{}", ran.stderr);
 }
 
@@ -279,7 +279,7 @@ fn a_run_continues_on_its_own_data_only_and_a_failed_start_leaves_the_folder_fre
         |extra: &[&'static str]| [&["train", "own.toml", "--out", "run", "--quiet"][..], extra].concat();
     // Diverges before the first checkpoint; other settings may then use the folder.
     let diverged = place.run(&train(&["--set", "training.rate=1e300"]));
-    assert_eq!(diverged.code, Some(1), "{}", diverged.stderr);
+    assert_eq!(diverged.code, Some(2), "{}", diverged.stderr);
     place.ok(&train(&[]));
     let prior = place.read("run/prior.safetensors");
     place.write("tasks.csv", table(1.0));
@@ -477,17 +477,10 @@ fn tasks_come_from_json_and_from_every_environment() {
 #[test]
 fn a_full_disk_fails_the_run_and_the_same_command_goes_on_later() {
     let place = Place::with_small();
-    let script = "ulimit -f 16; exec \"$0\" train small.toml -q";
-    let output = std::process::Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_pacmeta")])
-        .current_dir(place.path(""))
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let ran = Ran::from(place.with_full_disk(16, &["train", "small.toml", "-q"]).output().unwrap());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     for words in ["cannot write", "iteration-00000020.safetensors", "`ulimit -f`"] {
-        assert!(errors.contains(words), "{errors}");
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
     assert!(!place.path("runs/small/prior.safetensors").exists());
     for folder in ["runs/small", "runs/small/checkpoints"] {

@@ -82,14 +82,13 @@ pub(super) fn open_or_make(
         mark_as_used(&path);
         return Ok(cached);
     }
-    fs::create_dir_all(folder).map_err(|source| {
-        Error::io("create the cache folder", folder, advised(source, header.file_bytes()))
-    })?;
+    fs::create_dir_all(folder)
+        .map_err(|source| refused("create the cache folder", folder, source, header.file_bytes()))?;
     let lock_path = folder.join(format!("{}.lock", header.key));
     let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
     let lock = options
         .open(&lock_path)
-        .map_err(|source| Error::io("write", &lock_path, advised(source, header.file_bytes())))?;
+        .map_err(|source| refused("write", &lock_path, source, header.file_bytes()))?;
     match lock.lock() {
         // Another process may have made the file while this one waited. Nobody else makes it now.
         Ok(()) => {
@@ -103,7 +102,7 @@ pub(super) fn open_or_make(
         Err(source) => return Err(Error::io("lock", &lock_path, source)),
     }
     let needed = header.file_bytes();
-    let write_error = |source| Error::io("write decoded pictures to", &path, advised(source, needed));
+    let write_error = |source| refused("write decoded pictures to", &path, source, needed);
     let mut temporary = tempfile::Builder::new()
         .prefix(&header.temporary_prefix())
         .suffix(".tmp")
@@ -131,7 +130,7 @@ fn write_pixels(
     progress: &mut dyn Progress,
 ) -> Result<()> {
     let needed = header.file_bytes();
-    let write_error = |source| Error::io("write decoded pictures to", path, advised(source, needed));
+    let write_error = |source| refused("write decoded pictures to", path, source, needed);
     file.write_all(&[0; HEADER_BYTES]).map_err(write_error)?;
     let mut checksum = 0;
     header.changes = parallel::decode_in_order(listing, pictures, shape, progress, |pixels| {
@@ -143,15 +142,8 @@ fn write_pixels(
     file.write_all(&header.to_bytes()).map_err(write_error)
 }
 
-/// An error of the system with what to do about it.
-fn advised(source: io::Error, needed: Option<u64>) -> io::Error {
-    let needed = needed.map_or(String::new(), |bytes| format!("{bytes} bytes are needed; "));
-    let advice = match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name",
-        _ => "name",
-    };
-    let message = format!("{source}; {needed}{advice} another folder for decoded pictures by `data.cache`");
-    io::Error::new(source.kind(), message)
+fn refused(action: &'static str, path: &Path, source: io::Error, needed: Option<u64>) -> Error {
+    Error::Cache { action, path: path.to_path_buf(), source, needed }
 }
 
 /// Lets the time of the last change tell the last use; where that may not be written it does no harm.
@@ -225,7 +217,7 @@ impl Header {
 
     /// Maps the file if it is there and is the right one.
     fn open(&self, path: &Path) -> Result<Option<CachedPixels>> {
-        let read_error = |source| Error::io("read decoded pictures from", path, advised(source, None));
+        let read_error = |source| refused("read decoded pictures from", path, source, None);
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

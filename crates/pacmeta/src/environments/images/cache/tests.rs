@@ -170,13 +170,14 @@ fn a_full_disk_is_an_error_that_names_the_file() {
     let path = Path::new("cache/x.pixels");
     let error = write_pixels(&mut full, path, header, &listing, &pictures, SHAPE, &mut ()).unwrap_err();
     assert!(
-        matches!(&error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull),
+        matches!(&error, Error::Cache { source, .. } if source.kind() == io::ErrorKind::StorageFull)
+            && error.is_input(),
         "{error}"
     );
     let message = error.to_string();
     assert!(message.starts_with("cannot write decoded pictures to cache/x.pixels: "), "{message}");
-    let advice =
-        "4176 bytes are needed; free some space, or name another folder for decoded pictures by `data.cache`";
+    let advice = "4176 bytes are needed; free some space, or name another folder for decoded pictures by `data.cache` \
+                  (`reproduce`: `--cache`)";
     assert!(message.ends_with(advice), "{message}");
 }
 
