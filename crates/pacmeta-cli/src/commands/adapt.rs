@@ -22,16 +22,16 @@ pub(crate) fn run(arguments: &Adapt) -> Result<()> {
     if let Some(model) = adapt_text::model_of(&arguments.run)? {
         return adapt_text::run(model, arguments);
     }
-    if arguments.normalisation.is_some() {
-        return Err(Error::input("option `--normalisation`", "is for pictures; this run is of tables"));
-    }
-    refuse_steps(arguments, "tables")?;
     let query_path = query_path(arguments)?;
     if let Some(output) = &arguments.output {
         let prior = arguments.run.join("prior.safetensors");
         check_output(output, [&*arguments.support, &*query_path, &*arguments.run, &*prior])?;
     }
     let model = read_adaptable_model(&arguments.run, arguments.temperature)?;
+    if arguments.normalisation.is_some() {
+        return Err(Error::input("option `--normalisation`", "is for pictures; this run is of tables"));
+    }
+    refuse_steps(arguments, "tables")?;
     let columns = model.columns();
     let (origin, bytes) = read_bytes(&arguments.support)?;
     let column = arguments.task_column.clone().unwrap_or_else(|| task_column_of(&arguments.run));
