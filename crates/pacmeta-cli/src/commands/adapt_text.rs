@@ -23,12 +23,7 @@ pub(super) fn model_of(run: &Path) -> Result<Option<TextModel>> {
     if !TextModel::is_in(&Checkpoint::read(&file)?) {
         return Ok(None);
     }
-    match file.parent() {
-        Some(folder) => TextModel::read(folder).map(Some),
-        None => {
-            Err(Error::input(file.display(), "expected a file in the folder of a run, beside `tokeniser`"))
-        }
-    }
+    TextModel::read(&file).map(Some)
 }
 
 /// The model with the steps that the command asks for.
@@ -65,9 +60,19 @@ pub(super) fn run(model: TextModel, arguments: &Adapt) -> Result<()> {
     }
     let texts = read_texts(&arguments.support)?;
     let queries = read_queries(query)?;
-    let examples = texts.train.iter().chain(&texts.dev);
+    if !texts.dev.is_empty() {
+        warn(&format!(
+            "{}: {} for scoring only (`split` is `dev`) and not adapted to",
+            arguments.support.display(),
+            if texts.dev.len() == 1 {
+                "1 line is".to_owned()
+            } else {
+                format!("{} lines are", texts.dev.len())
+            }
+        ));
+    }
     let (sentences, labels): (Vec<Sentences>, Vec<usize>) =
-        examples.map(|text| (text.sentences.clone(), text.label)).unzip();
+        texts.train.iter().map(|text| (text.sentences.clone(), text.label)).unzip();
     for (path, paired, others) in [(query, texts.is_paired(), &queries.sentences)] {
         if let Some(place) = others.iter().position(|other| other.second.is_some() != paired) {
             let line = queries.lines[place];

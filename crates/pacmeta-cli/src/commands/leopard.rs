@@ -17,7 +17,7 @@ use super::scores::wrapped;
 use super::study::{earlier_plan, open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce};
 use crate::classification_progress::ClassificationProgress;
-use crate::output::{bold, print, print_json, remark};
+use crate::output::{bold, print, print_json, remark, warn};
 use crate::progress::Verbosity;
 use crate::table::Table;
 
@@ -88,6 +88,9 @@ fn train(plan: LeopardPlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     // Sentences and encoders that cannot be used are refused before anything is written.
     let study = LeopardStudy::open(plan)?;
     let folder = open_study(out, STUDY, &shown)?;
+    if verbosity == Verbosity::Normal {
+        study.remarks().iter().for_each(|note| warn(note));
+    }
     let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
     for &model in &study.plan().models {
         let run = out.join(model.folder());

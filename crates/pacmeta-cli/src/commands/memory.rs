@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use pacmeta::benchmark::{ModelShape, TextStep, TextStepSettings, foreseen_bytes};
 use pacmeta::methods::networks::WayBack;
@@ -15,11 +16,14 @@ use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::json;
 
-use super::study::open_study;
+use super::study::{earlier_plan, open_study};
 use crate::arguments::{PresetName, Reproduce};
-use crate::interrupt;
+use crate::interrupt::{self, InLoop};
 use crate::output::{bold, print, print_json, remark};
 use crate::table::Table;
+
+/// How often a measurement is looked at.
+const POLL: Duration = Duration::from_millis(50);
 
 pub(super) fn run(arguments: &Reproduce) -> Result<()> {
     let extent = match arguments.preset {
@@ -31,7 +35,11 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
         Some(out) => out.clone(),
         None => Path::new("runs").join(format!("{STUDY}-{}", plan.shape.name())),
     };
+    if let Some(earlier) = earlier_plan::<Plan>(&out, STUDY)? {
+        plan.check_continues(&earlier)?;
+    }
     let _folder = open_study(&out, STUDY, &plan)?;
+    let _in_loop = InLoop::enter();
     let mut found = Measurements::read(&out)?;
     for contender in Contender::ALL {
         for &threshold in &plan.thresholds {
@@ -72,15 +80,29 @@ fn measure(settings: TextStepSettings) -> Result<TextStep> {
         WayBack::Tape => "tape",
         WayBack::Recompute => "recompute",
     };
-    let output = Command::new(&program)
+    let failed = |source| Error::io("run", &program, source);
+    let mut child = Command::new(&program)
         .args(["bench", "text", "--json", "--shape", settings.shape.name(), "--way-back", way_back])
         .args(["--method", settings.method.name()])
         .args(["--threshold", &settings.threshold.to_string(), "--steps", &settings.steps.to_string()])
         .args(["--examples", &settings.examples.to_string(), "--support", &settings.support.to_string()])
         .args(["--length", &settings.length.to_string()])
+        .args(["--threads", &rayon::current_num_threads().to_string()])
         .stdin(Stdio::null())
-        .output()
-        .map_err(|source| Error::io("run", &program, source))?;
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    // What it prints is less than a pipe holds, so that it does not wait for a reader.
+    while child.try_wait().map_err(failed)?.is_none() {
+        if interrupt::requested() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Error::ScoringInterrupted);
+        }
+        std::thread::sleep(POLL);
+    }
+    let output = child.wait_with_output().map_err(failed)?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         let what = format!("the measurement of {} at v = {}", settings.method.title(), settings.threshold);

@@ -155,6 +155,69 @@ fn pretrained_encoders_that_do_not_fit_are_remarked_or_refused() {
 }
 
 #[test]
+fn a_named_file_is_the_model_and_lines_for_scoring_are_not_adapted_to() {
+    let place = place();
+    place.ok(&["train", "small.toml", "-q", "--out", "one"]);
+    place.ok(&[
+        "train",
+        "small.toml",
+        "-q",
+        "--out",
+        "two",
+        "--set",
+        "seed=1",
+        "--set",
+        "training.rate=0.01",
+    ]);
+    let adapt = |model: &str, support: &str| {
+        place.run(&["adapt", model, "--support", support, "--query", "new.jsonl"])
+    };
+    place.write("one/other.safetensors", place.read("two/prior.safetensors"));
+    let named = adapt("one/other.safetensors", "few.jsonl").stdout;
+    assert_eq!(named, adapt("two", "few.jsonl").stdout);
+    assert_ne!(named, adapt("one", "few.jsonl").stdout);
+
+    let train = FEW.replace("{\"", "{\"split\": \"train\", \"");
+    let dev = "{\"split\": \"dev\", \"sentence1\": \"good great\", \"label\": \"poor\"}\n".repeat(5);
+    place.write("split.jsonl", format!("{train}{dev}"));
+    let ran = adapt("one", "split.jsonl");
+    assert_eq!(ran.stdout, adapt("one", "few.jsonl").stdout);
+    assert!(ran.stderr.contains("split.jsonl: 5 lines are for scoring only"), "{}", ran.stderr);
+}
+
+#[test]
+fn tasks_are_as_large_as_they_are() {
+    let place = place();
+    let words = ["good", "bad", "great", "awful"];
+    let lines: String = (0..12)
+        .map(|line| format!("{{\"sentence1\": \"{} {line}\", \"label\": {}}}\n", words[line % 4], line % 2))
+        .collect();
+    for task in ["a", "b", "c"] {
+        place.write(&format!("tasks/{task}.jsonl"), &lines);
+    }
+    let few = ["--set", "evaluation.shots=[1]", "--set", "evaluation.queries=4"];
+    let train = |out: &'static str, more: &[&'static str]| -> Vec<&'static str> {
+        [&["train", "small.toml", "-q", "--set", "data.path=tasks", "--out", out][..], &few, more].concat()
+    };
+    // an episode takes the 12 examples of a task: its memory is theirs
+    place.ok(&train("huge", &["--set", "data.examples=100000"]));
+    let disjoint = ["--set", "method.split=disjoint", "--set", "data.support=12"];
+    place.refused(
+        &train("disjoint", &disjoint),
+        &[
+            "task `a`",
+            "12 examples",
+            "leaves one or more outside",
+            "2 tasks are too small: `a` (12), `b` (12)",
+        ],
+    );
+    // all of a task is S' for PACOH, masked words or not
+    let masked = ["--set", "data.smlmt=0.5", "--set", "data.smlmt_words=2", "--set", "data.path=synthetic"];
+    let pacoh = ["--set", "method.name=pacoh", "--set", "data.support=16"];
+    place.ok(&train("masked", &[&masked[..], &pacoh[..]].concat()));
+}
+
+#[test]
 fn words_are_masked_in_raw_sentences() {
     let place = place();
     let lines = |words: &[&str]| -> String {
@@ -219,6 +282,11 @@ fn the_memory_table_is_measured_resumed_and_reported() {
     assert_eq!(place.text("memory/measurements.csv").lines().count(), 25);
     let table = place.ok(&["report", "memory"]);
     assert!(table.contains("~0.") && place.text("memory/report.html").contains("~0."), "{table}");
+    // one folder, one encoder
+    place.refused(
+        &["reproduce", "memory", "--model-shape", "mini-lm", "--out", "memory"],
+        &["measurements of tiny", "not of mini-lm", "--out"],
+    );
     // the larger preset measures the paper's 50 steps, and a plain call afterwards shows them still
     let whole = place.json(&[&memory[..], &["--preset", "cpu"]].concat());
     assert_eq!(whole["measurements"].as_array().unwrap().len(), 72);
@@ -245,6 +313,10 @@ fn mistakes_are_explained() {
     place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["b.jsonl", "class"]);
     place.write("tasks/b.jsonl", "{\"sentence1\": \" \", \"label\": 1}\n");
     place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["b.jsonl", "line 1", "sentence1"]);
+    place.write("tasks/b.jsonl", "{\"sentence1\": \"\u{200b}\", \"label\": 1}\n");
+    place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["line 1", "`sentence1` is empty"]);
+    place.write("tasks/b.jsonl", "{\"sentence1\": \"good\", \"label\": null}\n");
+    place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["line 1", "`label` is null"]);
     place.write("tasks/b.jsonl", FEW);
     place.refused(&["train", "small.toml", "--set", "data.path=tasks"], &["4", "8", "data.support"]);
     // a third task is held out, and has too few sentences as well
@@ -266,6 +338,10 @@ fn mistakes_are_explained() {
     adapt("one.jsonl", "new.jsonl", &["one.jsonl", "class"]);
     place.refused(&["adapt", "run", "--support", "few.jsonl"], &["--query"]);
     place.refused(&["bench", "text", "--shape", "tiny", "--length", "1000"], &["--length"]);
+    place.refused(
+        &["bench", "text", "--shape", "tiny", "--threshold", "9"],
+        &["option `--threshold`", "4 layers"],
+    );
     if cfg!(target_os = "linux") {
         let huge = ["--shape", "bert-large", "--threshold", "0", "--examples", "100000", "--length", "512"];
         place.refused(

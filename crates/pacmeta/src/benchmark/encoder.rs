@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::passes::{PassTiming, time_passes};
 use super::peak_bytes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Numbers in a head of attention.
 const HEAD: usize = 64;
@@ -56,7 +56,11 @@ pub fn time_encoder(sizes: EncoderSizes, budget: Duration) -> Result<EncoderTimi
 
 fn measure(sizes: EncoderSizes, budget: Duration) -> Result<EncoderTiming> {
     let EncoderSizes { layers, hidden, batch, length } = sizes;
-    let heads = hidden.div_ceil(HEAD);
+    if hidden == 0 || hidden % HEAD != 0 {
+        let message = format!("it is {hidden}, expected a multiple of {HEAD}");
+        return Err(Error::input("option `--hidden`", message));
+    }
+    let heads = hidden / HEAD;
     let shape = EncoderShape { layers, hidden, heads, intermediate: 4 * hidden, ..EncoderShape::BERT_BASE };
     let mut generator = Key::new(0).named("encoder").generator();
     let mut parameters: Vec<f32> = vec![0.0; shape.layout()?.len()];
@@ -111,7 +115,7 @@ mod tests {
         assert!(passes.repeats >= 3 && passes.fastest_milliseconds <= passes.milliseconds, "{timing:?}");
         assert!(passes.fastest_forward_milliseconds < passes.fastest_milliseconds, "{timing:?}");
         assert!(passes.gflops > 0.0 && timing.room_megabytes > 0.0, "{timing:?}");
-        assert!(time_encoder(EncoderSizes { hidden: 65, ..sizes }, Duration::ZERO).is_err());
+        assert!(time_encoder(EncoderSizes { hidden: 96, ..sizes }, Duration::ZERO).is_err());
         assert!(time_encoder(EncoderSizes { length: 513, ..sizes }, Duration::ZERO).is_err());
     }
 }

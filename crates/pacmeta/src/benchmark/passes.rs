@@ -66,7 +66,8 @@ pub(super) fn time_passes(
         milliseconds: times[times.len() / 2],
         fastest_milliseconds: times[0],
         fastest_forward_milliseconds: forward[0],
-        processor_milliseconds: busy.first().copied().filter(|_| threads == 1),
+        // the system counts in steps that may be longer than a pass
+        processor_milliseconds: busy.first().copied().filter(|&busy| threads == 1 && busy > 0.0),
         gflops: operations / times[0] / 1e6,
         peak_gflops: peak,
         repeats: times.len(),

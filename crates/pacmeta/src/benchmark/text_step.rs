@@ -155,9 +155,20 @@ fn prepared(settings: &TextStepSettings) -> Result<(TextConfig, TextPrior)> {
          \"{}\"\nsteps = {steps}\nway_back = \"{way_back}\"\n",
         method.name()
     );
-    let config = TextConfig::parse("the measurement", &text, &[])?;
+    let config = TextConfig::parse("the measurement", &text, &[]).map_err(about_option)?;
     let heads = TextHeads::Learned { tasks: vec![("random".to_owned(), 2)] };
-    Ok((config, TextPrior::new(encoder, threshold, heads)?))
+    Ok((config, TextPrior::new(encoder, threshold, heads).map_err(about_option)?))
+}
+
+/// An error about a key as one about the option that set it.
+fn about_option(error: Error) -> Error {
+    match error {
+        Error::Config { key, message } => {
+            let option = key.rsplit('.').next().unwrap_or(&key);
+            Error::input(format!("option `--{option}`"), message)
+        }
+        other => other,
+    }
 }
 
 /// The bytes that an iteration is expected to need.

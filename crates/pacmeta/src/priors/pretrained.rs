@@ -80,7 +80,7 @@ pub fn open(folder: &Path, limit: usize, pooling: Option<Pooling>) -> Result<Pre
     let tokeniser = Tokeniser::open(folder, limit)?;
     let (shape, parameters) = load(folder, pooling)?;
     check_fits(&shape, &tokeniser)?;
-    Ok(Pretrained { shape, parameters, tokeniser })
+    Ok(Pretrained { tokeniser: tokeniser.with_segments(shape.segments), shape, parameters })
 }
 
 /// Loads the encoder of a folder.

@@ -1,7 +1,7 @@
 //! A run of text classification: tasks and model of a configuration, training in a folder, scores on held-out tasks.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pacmeta_tensor::{Key, Parameters};
 use serde_json::json;
@@ -46,6 +46,8 @@ pub struct TextMaterial {
     pub tasks: Arc<Vec<LabelledTexts>>,
     /// The sentences that words are masked in, where they are not those of the tasks.
     raw: Option<Arc<Vec<String>>>,
+    /// The tasks as tokens, made once for all experiments on them.
+    tokenised: Arc<OnceLock<Vec<TextTask>>>,
 }
 
 /// A configuration with its tasks and its encoder, ready to be trained.
@@ -103,13 +105,34 @@ impl TextMaterial {
             pretrained: Arc::new(pretrained),
             tokeniser_files: Arc::new(tokeniser_files),
             tasks: Arc::new(tasks),
+            tokenised: Arc::default(),
         })
+    }
+
+    fn tokenised(&self) -> Result<&[TextTask]> {
+        if self.tokenised.get().is_none() {
+            let tasks: Result<Vec<_>> =
+                self.tasks.iter().map(|texts| texts.tokenise(self.tokeniser())).collect();
+            let _ = self.tokenised.set(tasks?); // another thread has made the same
+        }
+        Ok(self.tokenised.get().map_or(&[], Vec::as_slice))
     }
 
     /// The encoder's tokeniser.
     pub fn tokeniser(&self) -> &Tokeniser {
         &self.pretrained.tokeniser
     }
+}
+
+/// The configuration with episodes as large as the tasks allow: a task of fewer than m examples gives all that it has.
+fn as_drawn(config: &TextConfig, observed: &[TextTask]) -> TextConfig {
+    let mut drawn = config.clone();
+    let largest = observed.iter().map(|task| task.train.len()).max();
+    // Masked words have as many sentences as are asked for.
+    if let Some(largest) = largest.filter(|_| config.data.smlmt == 0.0) {
+        drawn.data.examples = config.data.examples.min(largest.max(config.data.support));
+    }
+    drawn
 }
 
 /// The tasks of a folder: GLUE's in their order where they are all there, one a file otherwise.
@@ -149,9 +172,9 @@ impl TextExperiment {
         let Pretrained { shape, tokeniser, .. } = &*material.pretrained;
         let held_out = choose_held_out(&config, &material.tasks)?;
         let (mut observed, mut unseen) = (Vec::new(), Vec::new());
-        for texts in material.tasks.iter() {
-            let task = texts.tokenise(tokeniser)?;
-            if held_out.contains(&task.name) { unseen.push(task) } else { observed.push(task) }
+        for task in material.tokenised()? {
+            let part = if held_out.contains(&task.name) { &mut unseen } else { &mut observed };
+            part.push(task.clone());
         }
         if observed.is_empty() {
             return Err(Error::config(
@@ -185,7 +208,7 @@ impl TextExperiment {
                 Box::new(Mixture::new(vec![(1.0 - part, Box::new(pool)), (part, Box::new(masked))])?)
             }
         };
-        memory::check(&config, &prior, tokens)?;
+        memory::check(&as_drawn(&config, &observed), &prior, tokens)?;
         let experiment = Self { config, material, prior, observed, held_out: unseen, source };
         let evaluation = &experiment.config.evaluation;
         let drawn = experiment.new_tasks(&evaluation.shots, evaluation.draws).map(drop);
@@ -222,18 +245,20 @@ impl TextExperiment {
             .start(&self.material.pretrained.parameters, Key::new(self.config.seed).named("initialisation"))
     }
 
+    /// Refuses a task of this many tokens that could not be scored in the memory that is free.
+    pub(crate) fn check_states(&self, task: &str, held: usize) -> Result<()> {
+        let (config, tokens) = (as_drawn(&self.config, &self.observed), memory::longest_mean(&self.observed));
+        memory::check_states(&config, &self.prior, tokens, task, held)
+    }
+
+    /// What the user should know about the encoder's words and the examples.
+    pub(crate) fn remarks_on_tokens(&self) -> Vec<String> {
+        super::remarks::of_tokens(&self.material.pretrained, self.observed.iter().chain(&self.held_out))
+    }
+
     fn remarks(&self) -> Vec<String> {
-        let tasks = self.observed.iter().chain(&self.held_out);
-        let mut remarks = super::remarks::of(&self.config, &self.material.pretrained, &self.prior, tasks);
-        for task in self.observed.iter().chain(&self.held_out).filter(|task| task.truncated > 0) {
-            remarks.push(format!(
-                "task {}: {} of {} examples are longer than {} tokens and were cut (`data.length`)",
-                task.name,
-                task.truncated,
-                task.train.len() + task.dev.len(),
-                self.config.data.length
-            ));
-        }
+        let mut remarks = super::remarks::of_rates(&self.config, &self.prior);
+        remarks.extend(self.remarks_on_tokens());
         if self.held_out.is_empty() {
             remarks.push("no task is held out (`data.held_out`), so nothing will be scored".to_owned());
         }

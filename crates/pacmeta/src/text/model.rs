@@ -19,6 +19,8 @@ use crate::training::checkpoint::Checkpoint;
 
 /// The `kind` of the prior in the metadata.
 const KIND: &str = "encoder";
+/// Queries that are classified at once.
+const AT_ONCE: usize = 1024;
 /// A larger part of unknown word pieces says that an encoder is one of another language.
 pub const MANY_UNKNOWN: f64 = 0.2;
 /// The folder of the tokeniser in that of a run.
@@ -128,9 +130,16 @@ impl TextModel {
         let mut room = EncoderRoom::new();
         let encoded = model.encode(&tokens, &mut room)?;
         let adapted = model.adapt(&encoded, support.labels, support.classes, self.tuning)?;
-        let probabilities = model.predict(&adapted, &model.encode(&query_tokens, &mut room)?)?;
+        // Where layers adapt, the states of all tokens are held: not of all queries at once.
+        let mut probabilities = Vec::with_capacity(queries.len());
+        for first in (0..queries.len()).step_by(AT_ONCE) {
+            let places: Vec<usize> = (first..queries.len().min(first + AT_ONCE)).collect();
+            let part = model.encode(&query_tokens.select(&places), &mut room)?;
+            let rows = model.predict(&adapted, &part)?;
+            probabilities.extend(rows.chunks_exact(support.classes).map(<[f32]>::to_vec));
+        }
         Ok(Classified {
-            probabilities: probabilities.chunks_exact(support.classes).map(<[f32]>::to_vec).collect(),
+            probabilities,
             truncated: [cut, query_cut],
             unknown: [&tokens, &query_tokens].map(|set| self.tokeniser.unknown_part(&set.ids)),
             losses: adapted.losses,
@@ -153,13 +162,14 @@ impl TextModel {
         metadata::kind_of(checkpoint) == Some(KIND)
     }
 
-    /// Reads the model of a run's folder.
+    /// Reads the model of a run's folder, or that of a file in it: any one that stands beside its tokeniser.
     ///
     /// # Errors
     /// When a file is missing or does not hold such a model.
-    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
-        let folder = folder.as_ref();
-        let file = folder.join("prior.safetensors");
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let file = if path.is_dir() { path.join("prior.safetensors") } else { path.to_path_buf() };
+        let folder = file.parent().unwrap_or(Path::new(""));
         let checkpoint = Checkpoint::read(&file)?;
         let origin = file.display().to_string();
         let metadata = Metadata::of(&origin, &checkpoint)?;
@@ -169,6 +179,7 @@ impl TextModel {
         let parameters = checkpoint.parameters(&origin, layout)?;
         let tuning: StoredTuning = metadata.part("adaptation")?;
         let tokeniser = Tokeniser::open(&folder.join(TOKENISER), tuning.length)?;
+        let tokeniser = tokeniser.with_segments(prior.encoder.segments);
         let tuning = FineTuning { steps: tuning.steps, rate: tuning.rate };
         let mut model = Self::new(prior, parameters, tokeniser, tuning);
         model.notes = metadata.notes(&["adaptation"]);

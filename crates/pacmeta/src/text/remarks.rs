@@ -12,13 +12,8 @@ const LARGEST_RATE: f64 = 1e-4;
 /// Embedding tables are padded to a multiple of one of these.
 const PADDING: [usize; 5] = [8, 16, 32, 64, 128];
 
-/// The remarks on an encoder and its tasks.
-pub(super) fn of<'a>(
-    config: &TextConfig,
-    pretrained: &Pretrained,
-    prior: &TextPrior,
-    tasks: impl Iterator<Item = &'a TextTask>,
-) -> Vec<String> {
+/// The remarks on rates.
+pub(super) fn of_rates(config: &TextConfig, prior: &TextPrior) -> Vec<String> {
     let mut remarks = Vec::new();
     let rate = config.training.rate;
     if !config.prior.is_synthetic() && rate > LARGEST_RATE {
@@ -33,9 +28,27 @@ pub(super) fn of<'a>(
              `prior.threshold`, or set `evaluation.rate` to 0.001"
         ));
     }
-    remarks.extend(of_vocabulary(pretrained.tokeniser.vocabulary(), pretrained.shape.vocabulary));
-    remarks.extend(of_unknown_words(pretrained, tasks));
     remarks
+}
+
+/// The remarks on a tokeniser, and on what it makes of the examples of tasks.
+pub(super) fn of_tokens<'a>(
+    pretrained: &Pretrained,
+    tasks: impl Iterator<Item = &'a TextTask> + Clone,
+) -> Vec<String> {
+    let tokeniser = &pretrained.tokeniser;
+    let of_encoder = of_vocabulary(tokeniser.vocabulary(), pretrained.shape.vocabulary);
+    let of_words = of_unknown_words(pretrained, tasks.clone());
+    let cut = tasks.filter(|task| task.truncated > 0).map(|task| {
+        format!(
+            "task {}: {} of {} examples are longer than {} tokens and were cut (`data.length`)",
+            task.name,
+            task.truncated,
+            task.train.len() + task.dev.len(),
+            tokeniser.limit()
+        )
+    });
+    of_encoder.into_iter().chain(of_words).chain(cut).collect()
 }
 
 /// Whether a tokeniser has so many fewer tokens than there are embeddings that it may be another model's.

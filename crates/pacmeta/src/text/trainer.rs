@@ -12,6 +12,7 @@ use crate::config::TextConfig;
 use crate::environments::text::{Balance, EpisodeSampler, EpisodeSource};
 use crate::error::Result;
 use crate::learners::network::RoomBytes;
+use crate::methods::SubsetRule;
 use crate::training::pieces;
 
 /// The most bytes that training has needed so far, by phase.
@@ -122,5 +123,6 @@ impl MetaLearner for TextTrainer<'_> {
 /// The episodes of a configuration.
 pub(super) fn sampler(config: &TextConfig) -> EpisodeSampler {
     let (examples, subset) = (config.data.examples, config.data.support);
-    EpisodeSampler { examples, subset, balance: Balance::Balanced }
+    let outside = usize::from(config.method.split == SubsetRule::Disjoint);
+    EpisodeSampler { examples, subset, outside, balance: Balance::Balanced }
 }

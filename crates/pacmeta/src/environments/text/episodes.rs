@@ -11,6 +11,9 @@ use super::{TextTask, TokenSet};
 use crate::environments::table::{counted, quoted};
 use crate::error::{Error, Result};
 
+/// As many tasks that are too small are named.
+const TOLD: usize = 10;
+
 /// How classes share an episode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -68,6 +71,8 @@ pub struct EpisodeSampler {
     pub examples: usize,
     /// The number m' of examples in S'.
     pub subset: usize,
+    /// The fewest examples outside S': one where these alone judge, else none.
+    pub outside: usize,
     /// How classes share them.
     pub balance: Balance,
 }
@@ -106,19 +111,47 @@ impl EpisodeSampler {
     /// there are m'.
     ///
     /// # Errors
-    /// When the task has fewer than m' examples to learn from.
+    /// When the task has fewer than m' examples to learn from, or none outside S' where there must be one.
     pub fn check_task(&self, task: &TextTask) -> Result<()> {
+        self.check_tasks(std::slice::from_ref(task))
+    }
+
+    /// The same for several tasks; all that are too small are named.
+    ///
+    /// # Errors
+    /// As for [`check_task`](Self::check_task).
+    pub fn check_tasks(&self, tasks: &[TextTask]) -> Result<()> {
         self.check()?;
-        let count = task.train.len();
-        if count < self.subset {
-            let message = format!(
-                "has {} to learn from, and S' alone takes {}; lower `data.support` (and `data.examples`), or add examples",
-                counted(count, "example"),
-                self.subset
-            );
-            return Err(Error::input(format!("task {}", quoted(&task.name)), message));
-        }
-        Ok(())
+        let small: Vec<&TextTask> = tasks.iter().filter(|task| task.train.len() < self.least()).collect();
+        let Some(first) = small.first() else { return Ok(()) };
+        let takes = match self.outside {
+            0 => format!("S' alone takes {}", self.subset),
+            _ => format!("S' takes {} and leaves one or more outside (`method.split`)", self.subset),
+        };
+        let told: Vec<String> = small
+            .iter()
+            .take(TOLD)
+            .map(|task| format!("{} ({})", quoted(&task.name), task.train.len()))
+            .collect();
+        let others = match small.len() {
+            1 => String::new(),
+            count => format!(
+                "; {count} tasks are too small: {}{}",
+                told.join(", "),
+                if count > TOLD { ", ..." } else { "" }
+            ),
+        };
+        let message = format!(
+            "has {} to learn from, and {takes}{others}; lower `data.support` (and `data.examples`), add examples, or choose tasks \
+             by `data.tasks`",
+            counted(first.train.len(), "example"),
+        );
+        Err(Error::input(format!("task {}", quoted(&first.name)), message))
+    }
+
+    /// The fewest examples of an episode.
+    pub(super) fn least(&self) -> usize {
+        self.subset + self.outside
     }
 
     /// Draws an episode: m examples, or all of them if the task has fewer.

@@ -6,6 +6,7 @@
 //! STS-B is a regression from 0 (unrelated) to 5 (equal). It becomes a task of five classes, the scores from i to i + 1
 //! for i = 0, ..., 4, each without its upper end but the last. It is known by the name of its file, whatever other tasks lie beside it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::lines::Lines;
@@ -85,11 +86,14 @@ pub(super) fn class_of(task: &str, label: &str) -> std::result::Result<String, S
 /// # Errors
 /// When the folder or a file is not there, a name is unknown, or a file does not hold what it should.
 pub fn read(folder: &Path, names: &[String]) -> Result<Vec<LabelledTexts>> {
-    let tasks: Vec<&GlueTask> = if names.is_empty() {
+    let mut tasks: Vec<&GlueTask> = if names.is_empty() {
         TASKS.iter().collect()
     } else {
         names.iter().map(|name| by_name(name)).collect::<Result<_>>()?
     };
+    // A task that is named twice is one task.
+    let mut seen = BTreeSet::new();
+    tasks.retain(|task| seen.insert(task.name));
     tasks.into_iter().map(|task| read_one(folder, task)).collect()
 }
 

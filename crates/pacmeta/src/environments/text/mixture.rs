@@ -64,7 +64,7 @@ impl EpisodeSource for TaskPool {
     }
 
     fn check(&self, sampler: &EpisodeSampler) -> Result<()> {
-        self.tasks.iter().try_for_each(|task| sampler.check_task(task))
+        sampler.check_tasks(&self.tasks)
     }
 
     fn draw(&self, sampler: &EpisodeSampler, key: Key) -> Result<TextEpisode> {

@@ -20,7 +20,7 @@
 //! let task = parse_texts("reviews.jsonl", lines)?.tokenise(&tokeniser)?;
 //! assert_eq!(task.train.tokens(0..1).ids, [1, 5, 3, 2]);
 //!
-//! let sampler = EpisodeSampler { examples: 3, subset: 2, balance: Balance::Balanced };
+//! let sampler = EpisodeSampler { examples: 3, subset: 2, outside: 0, balance: Balance::Balanced };
 //! let episode = sampler.draw(&task, Key::new(1))?;
 //! assert_ne!(episode.tokens.labels[0], episode.tokens.labels[1], "both classes are in S'");
 //! # Ok::<(), pacmeta::Error>(())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::lines::{Lines, wrong};
 use super::records::Record;
 use super::{LabelledText, LabelledTexts, Part, Sentences, TextTask, Tokeniser, glue};
-use crate::environments::table::{counted, listed, quoted};
+use crate::environments::table::{listed, quoted};
 use crate::error::{Error, Result};
 
 /// Sentences at which somebody wants predictions.
@@ -142,12 +142,10 @@ pub(super) fn records(
         let pair = record.sentences.second.is_some();
         match first {
             Some((before, expected)) if expected != pair => {
-                let has = |pair| if pair { "has" } else { "has no" };
+                let (this, that) = if pair { ("has a", "none") } else { ("has no", "one") };
                 let message = format!(
-                    "this line {} `sentence2`, and line {before} {} one; a task is made of single sentences or of \
-                     pairs throughout",
-                    has(pair),
-                    has(expected)
+                    "this line {this} `sentence2`, and line {before} has {that}; a task is made of single sentences or of pairs \
+                     throughout"
                 );
                 return Err(wrong(&origin, line, &message));
             }
@@ -177,11 +175,9 @@ pub(super) fn labelled(
             class(record.label(&origin, text)?).map_err(|reason| wrong(&origin, record.line, &reason))?;
         match stated {
             Some((before, expected)) if expected != record.part.is_some() => {
-                let has = |stated| if stated { "states" } else { "states no" };
+                let (this, that) = if expected { ("has no", "one") } else { ("has a", "none") };
                 let message = format!(
-                    "this line {} `split`, and line {before} {} one; write it in every line or in none",
-                    has(record.part.is_some()),
-                    has(expected)
+                    "this line {this} `split`, and line {before} has {that}; write it in every line or in none"
                 );
                 return Err(wrong(&origin, record.line, &message));
             }
@@ -202,11 +198,11 @@ pub(super) fn labelled(
         return Err(Error::input(&origin, "no line has the split `train`; nothing could be learnt from it"));
     }
     if classes.len() == 1 {
-        let message = format!(
-            "all {} have the label {}; a task needs two classes or more",
-            counted(examples.iter().filter(in_train).count(), "training line"),
-            quoted(&classes[0])
-        );
+        let lines = match examples.iter().filter(in_train).count() {
+            1 => "the only training line has".to_owned(),
+            count => format!("all {count} training lines have"),
+        };
+        let message = format!("{lines} the label {}; a task needs two classes or more", quoted(&classes[0]));
         return Err(Error::input(&origin, message));
     }
     let mut texts = LabelledTexts { name: name.to_owned(), classes, train: Vec::new(), dev: Vec::new() };

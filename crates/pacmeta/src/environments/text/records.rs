@@ -52,7 +52,8 @@ impl Place<'_> {
             false => format!("the fields are {}", listed(found.keys().map(String::as_str))),
         };
         let hint = if found.contains_key(field) { String::new() } else { did_you_mean(field, names()) };
-        self.wrong(&format!("`{field}` is missing{hint}; {has}: {advice}"))
+        let what = if found.contains_key(field) { "null" } else { "missing" };
+        self.wrong(&format!("`{field}` is {what}{hint}; {has}: {advice}"))
     }
 }
 
@@ -154,10 +155,17 @@ fn sentence(place: &Place<'_>, name: &str, value: Value) -> Result<String> {
     let Value::String(text) = value else {
         return Err(place.wrong(&format!("`{name}` is {}; expected a text in quotation marks", kind(&value))));
     };
-    if text.trim().is_empty() {
+    if text.chars().all(is_invisible) {
         return Err(place.wrong(&format!("`{name}` is empty; write a sentence, or remove the line")));
     }
     Ok(text)
+}
+
+/// Whether nothing of a letter can be seen: white space, control characters, and marks of no width.
+fn is_invisible(letter: char) -> bool {
+    let without_width =
+        ['\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2060}', '\u{feff}'];
+    letter.is_whitespace() || letter.is_control() || without_width.contains(&letter)
 }
 
 /// A label as text: a number that is whole is written without a fraction, so 1, 1.0 and "1" are one class.

@@ -170,7 +170,7 @@ impl Smlmt {
             }
         }
         let task = format!("masked words {}", classes.join(", "));
-        Ok((tokens.len() > sampler.subset).then_some(TextEpisode {
+        Ok((tokens.len() >= sampler.least()).then_some(TextEpisode {
             task,
             tokens,
             subset: sampler.subset,
@@ -186,11 +186,13 @@ impl EpisodeSource for Smlmt {
 
     fn check(&self, sampler: &EpisodeSampler) -> Result<()> {
         sampler.check()?;
-        if self.options.least * self.options.classes <= sampler.subset {
+        if self.options.least * self.options.classes < sampler.least() {
             let message = format!(
-                "{} words with {} or more sentences each may have no more than the {} examples of S'; raise the lower end of \
-                 the band, or lower `data.support`",
-                self.options.classes, self.options.least, sampler.subset
+                "{} words with {} or more sentences each may have fewer than the {} examples that S' takes; raise \
+                 `data.smlmt_words`, or lower `data.support`",
+                self.options.classes,
+                self.options.least,
+                sampler.least()
             );
             return Err(Error::input("masked words", message));
         }
@@ -205,10 +207,10 @@ impl EpisodeSource for Smlmt {
             }
         }
         let message = format!(
-            "{ATTEMPTS} draws of {} words gave no more than {} with one of them only; raise the lower end of the band, or take \
-             fewer words",
+            "{ATTEMPTS} draws of {} words gave fewer than {} with one of them only; lower `data.support`, or add sentences \
+             (`data.smlmt_path`)",
             self.options.classes,
-            counted(sampler.subset, "sentence")
+            counted(sampler.least(), "sentence")
         );
         Err(Error::input("masked words", message))
     }

@@ -41,6 +41,7 @@ pub struct Tokeniser {
     vocabulary: usize,
     first: u32,
     separator: u32,
+    second_segment: u8,
     mask: Option<(u32, String)>,
     unknown: Option<u32>,
 }
@@ -131,6 +132,7 @@ impl Tokeniser {
             vocabulary,
             first,
             separator,
+            second_segment: 1,
         };
         // A mask is usable only if its name inside a text is taken as one token.
         let name = config.special("mask_token");
@@ -140,6 +142,12 @@ impl Tokeniser {
             tokeniser.mask = Some((id, name));
         }
         Ok(tokeniser)
+    }
+
+    /// The tokeniser for an encoder with this many segments: where there is one only, both sentences of a pair are in it.
+    #[must_use]
+    pub fn with_segments(self, segments: usize) -> Self {
+        Self { second_segment: u8::from(segments != 1), ..self }
     }
 
     /// One more than the largest token number: the rows that an embedding table must have.
@@ -201,7 +209,7 @@ impl Tokeniser {
         if let Some(second) = &second {
             ids.extend_from_slice(&second[..second_kept]);
             ids.push(self.separator);
-            segments.resize(ids.len(), 1);
+            segments.resize(ids.len(), self.second_segment);
         }
         Ok(Encoded { ids, segments, truncated: (first_kept, second_kept) != lengths })
     }

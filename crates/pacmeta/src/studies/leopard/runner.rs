@@ -10,7 +10,7 @@ use super::scores::{AlphaChoice, LeopardScores, RateChoice, best, settings, writ
 use super::targets::{self, Target};
 use crate::classification::{Observer, Watch};
 use crate::config::text::SYNTHETIC;
-use crate::environments::text::glue;
+use crate::environments::text::{TokenSet, glue};
 use crate::error::{Error, Result};
 use crate::priors::pretrained;
 use crate::studies::folder::of_model;
@@ -28,6 +28,7 @@ pub struct LeopardStudy {
     plan: LeopardPlan,
     material: TextMaterial,
     targets: Vec<Target>,
+    remarks: Vec<String>,
 }
 
 /// A search for alpha that is finished.
@@ -52,7 +53,22 @@ impl LeopardStudy {
         refuse_absent_folders(&plan)?;
         let material = TextMaterial::open(&mut plan.config(model, None, None)?)?;
         let targets = targets::open(&plan, material.tokeniser())?;
-        Ok(Self { plan, material, targets })
+        let mut study = Self { plan, material, targets, remarks: Vec::new() };
+        // Tasks that are too small for a model, or a model too large for the memory, are refused before others are trained.
+        for &model in &study.plan.models {
+            let experiment = study.experiment(&study.plan, model, None)?;
+            for Target { task, .. } in &study.targets {
+                let supports: usize = task.supports.values().map(TokenSet::token_count).sum();
+                experiment.check_states(&task.name, task.queries.token_count() + supports)?;
+            }
+            study.remarks = experiment.remarks_on_tokens(); // of the same tasks for all models
+        }
+        Ok(study)
+    }
+
+    /// What the user should know before the study runs.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// The plan.

@@ -136,6 +136,15 @@ fn a_study_is_trained_scored_and_taken_up_again() {
 }
 
 #[test]
+fn what_a_model_cannot_use_is_refused_before_another_is_trained() {
+    // three masked words have 60 sentences or more
+    let plan = LeopardPlan { models: vec![Maml, HSmlmt], examples: 64, support: Some(61), ..small() };
+    let message = LeopardStudy::open(plan.clone()).map(drop).unwrap_err().to_string();
+    assert!(message.contains("masked words") && message.contains("`data.support`"), "{message}");
+    assert!(LeopardStudy::open(LeopardPlan { models: vec![Maml], ..plan }).is_ok());
+}
+
+#[test]
 fn alpha_is_chosen_on_validation_tasks_and_the_choice_is_kept() {
     let place = tempfile::tempdir().unwrap();
     let study =

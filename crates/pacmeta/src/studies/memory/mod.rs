@@ -115,6 +115,33 @@ impl Plan {
         }
     }
 
+    /// Refuses to go on in the folder of another study: one measures an encoder with tasks of one size. How many steps, and how much
+    /// memory is free, may change.
+    ///
+    /// # Errors
+    /// When the earlier plan has another encoder or another size.
+    pub fn check_continues(&self, earlier: &Self) -> Result<()> {
+        let sizes = |plan: &Self| (plan.shape, plan.examples, plan.support, plan.length);
+        if sizes(self) == sizes(earlier) {
+            return Ok(());
+        }
+        let words = |plan: &Self| {
+            format!(
+                "{}, m = {}, m' = {}, {} tokens",
+                plan.shape.name(),
+                plan.examples,
+                plan.support,
+                plan.length
+            )
+        };
+        let message = format!(
+            "the folder holds measurements of {}, not of {}; choose another --out",
+            words(earlier),
+            words(self)
+        );
+        Err(Error::input("the plan of the study", message))
+    }
+
     /// The measurement of a contender.
     pub fn settings(&self, contender: Contender, threshold: usize, steps: usize) -> TextStepSettings {
         TextStepSettings {

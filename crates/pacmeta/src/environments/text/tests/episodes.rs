@@ -21,7 +21,7 @@ fn histogram(labels: &[usize], classes: usize) -> Vec<usize> {
 
 #[test]
 fn balanced_draws_have_every_class_in_the_subset() {
-    let sampler = EpisodeSampler { examples: 30, subset: 7, balance: Balance::Balanced };
+    let sampler = EpisodeSampler { examples: 30, subset: 7, outside: 0, balance: Balance::Balanced };
     let task = task(&[50, 3, 40, 40]);
     for index in 0..50 {
         let episode = sampler.draw(&task, Key::new(3).index(index)).unwrap();
@@ -50,7 +50,7 @@ fn balanced_draws_have_every_class_in_the_subset() {
 fn draws_are_functions_of_their_keys() {
     let task = task(&[20, 20]);
     for balance in [Balance::Balanced, Balance::Uniform] {
-        let sampler = EpisodeSampler { examples: 10, subset: 4, balance };
+        let sampler = EpisodeSampler { examples: 10, subset: 4, outside: 0, balance };
         let draw = |seed| sampler.draw(&task, Key::new(seed)).unwrap();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
@@ -59,7 +59,7 @@ fn draws_are_functions_of_their_keys() {
 
 #[test]
 fn uniform_draws_follow_the_task() {
-    let sampler = EpisodeSampler { examples: 40, subset: 8, balance: Balance::Uniform };
+    let sampler = EpisodeSampler { examples: 40, subset: 8, outside: 0, balance: Balance::Uniform };
     let task = task(&[900, 100]);
     let rare: usize = (0..200)
         .map(|index| histogram(&sampler.draw(&task, Key::new(5).index(index)).unwrap().tokens.labels, 2)[1])
@@ -70,17 +70,20 @@ fn uniform_draws_follow_the_task() {
 
 #[test]
 fn small_tasks_give_what_they_have() {
-    let sampler = EpisodeSampler { examples: 256, subset: 8, balance: Balance::Balanced };
+    let sampler = EpisodeSampler { examples: 256, subset: 8, outside: 0, balance: Balance::Balanced };
     assert_eq!(sampler.draw(&task(&[5, 4]), Key::new(1)).unwrap().tokens.len(), 9);
     assert_eq!(sampler.draw(&task(&[4, 4]), Key::new(1)).unwrap().tokens.len(), 8, "S' may be all of S");
     let error = sampler.draw(&task(&[4, 3]), Key::new(1)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "task `made up`: has 7 examples to learn from, and S' alone takes 8; lower `data.support` (and `data.examples`), or \
-         add examples"
+        "task `made up`: has 7 examples to learn from, and S' alone takes 8; lower `data.support` (and `data.examples`), \
+         add examples, or choose tasks by `data.tasks`"
     );
+    let judged_outside = EpisodeSampler { outside: 1, ..sampler };
+    let error = judged_outside.draw(&task(&[4, 4]), Key::new(1)).unwrap_err().to_string();
+    assert!(error.contains("S' takes 8 and leaves one or more outside"), "{error}");
     for (examples, subset) in [(8, 0), (8, 9), (0, 0)] {
-        let sampler = EpisodeSampler { examples, subset, balance: Balance::Uniform };
+        let sampler = EpisodeSampler { examples, subset, outside: 0, balance: Balance::Uniform };
         let error = sampler.draw(&task(&[50, 50]), Key::new(1)).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("`data.support`"), "{error}");
     }

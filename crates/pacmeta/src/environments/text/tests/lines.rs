@@ -95,7 +95,7 @@ fn errors_say_where_and_what_to_do() {
             r#"{"sentence1": "a"}"#,
             "line 3: `label` is missing; the fields are `sentence1`: every line of a task needs a label",
         ),
-        (r#"{"sentence1": "a", "label": null}"#, "`label` is missing; the fields are `label`, `sentence1`"),
+        (r#"{"sentence1": "a", "label": null}"#, "`label` is null; the fields are `label`, `sentence1`"),
         (r#"{"sentence1": "a", "label": ""}"#, "`label` is empty"),
         (
             r#"{"sentence1": "a", "label": [1]}"#,
@@ -109,11 +109,11 @@ fn errors_say_where_and_what_to_do() {
         ("\"a\"", "expected an object such as"),
         (
             r#"{"sentence1": "a", "sentence2": "b", "label": 1}"#,
-            "line 3: this line has `sentence2`, and line 1 has no one",
+            "line 3: this line has a `sentence2`, and line 1 has none",
         ),
         (
             r#"{"sentence1": "a", "label": "trade", "split": "dev"}"#,
-            "this line states `split`, and line 1 states no one",
+            "this line has a `split`, and line 1 has none",
         ),
         (
             r#"{"sentence1": "a", "label": "trade", "split": "tain"}"#,

@@ -10,7 +10,8 @@ fn generated(tasks: usize, key: Key) -> Vec<LabelledTexts> {
     synthetic::tasks(&SyntheticOptions { tasks, train: 60, dev: 12, key }).unwrap()
 }
 
-const SAMPLER: EpisodeSampler = EpisodeSampler { examples: 24, subset: 8, balance: Balance::Balanced };
+const SAMPLER: EpisodeSampler =
+    EpisodeSampler { examples: 24, subset: 8, outside: 0, balance: Balance::Balanced };
 
 #[test]
 fn generated_tasks_are_varied_and_keyed() {
@@ -104,7 +105,7 @@ fn masks_that_would_be_cut_are_not_used() {
     let sentences = (0..10).flat_map(|index| [late(index), early("rain", index), early("sun", index)]);
     let options = SmlmtOptions { classes: 2, least: 10, most: 20 };
     let source = Smlmt::new(sentences, &tokeniser, options).unwrap();
-    let sampler = EpisodeSampler { examples: 40, subset: 4, balance: Balance::Uniform };
+    let sampler = EpisodeSampler { examples: 40, subset: 4, outside: 0, balance: Balance::Uniform };
     let mut sizes = BTreeSet::new();
     for index in 0..10 {
         let episode = source.draw(&sampler, Key::new(1).index(index)).unwrap();

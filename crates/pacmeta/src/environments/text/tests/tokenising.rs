@@ -12,6 +12,14 @@ fn sentences_are_framed() {
     let pair = tokeniser.encode("rainy", Some("very BAD")).unwrap();
     assert_eq!(pair.ids, [2, 15, 17, 3, 14, 12, 3]);
     assert_eq!(pair.segments, [0, 0, 0, 0, 1, 1, 1]);
+    for (segments, second) in [(0, 1), (1, 0), (2, 1)] {
+        let pair = tokeniser.clone().with_segments(segments).encode("rainy", Some("very BAD")).unwrap();
+        assert_eq!(
+            pair.segments,
+            [0, 0, 0, 0, second, second, second],
+            "of an encoder with {segments} segments"
+        );
+    }
     assert_eq!(
         (tokeniser.vocabulary(), tokeniser.mask_id(), tokeniser.mask_word()),
         (22, Some(4), Some("[MASK]"))
