@@ -21,6 +21,8 @@ fn benchmark(name: &str) -> Option<PathBuf> {
 fn glue_is_as_published() {
     let Some(folder) = benchmark("glue") else { return };
     let tasks = glue::read(&folder, &[]).unwrap();
+    let twice = glue::read(&folder, &["RTE".into(), "CoLA".into(), "rte".into()]).unwrap();
+    assert_eq!(twice.iter().map(|task| task.name.as_str()).collect::<Vec<_>>(), ["RTE", "CoLA"]);
     let sizes: Vec<_> =
         tasks.iter().map(|task| (task.name.as_str(), task.train.len(), task.dev.len())).collect();
     let expected = [
