@@ -168,27 +168,27 @@ fn common_decimals(values: &[f64]) -> Option<usize> {
 }
 
 fn write_cell(cell: &Cell, format: &Format) -> String {
+    // The count stands in a line of its own, below value and star.
+    let mut count = String::new();
     let text = match &cell.value {
         CellValue::Text(text) => escape(text),
         CellValue::Number(value) if value.is_finite() => format.write(*value),
         CellValue::Estimate { value, standard_error, observations } if value.is_finite() => {
             let error =
                 if standard_error.is_finite() { format.write(*standard_error) } else { "?".to_owned() };
-            let count = if format.usual == Some(*observations) {
-                String::new()
-            } else {
-                format!(" <small class=\"count\">n = {}</small>", number::count(*observations))
-            };
-            format!("{} <small>± {error}</small>{count}", format.write(*value))
+            if format.usual != Some(*observations) {
+                count = format!(" <small class=\"count\">n = {}</small>", number::count(*observations));
+            }
+            format!("{} <small>± {error}</small>", format.write(*value))
         }
         CellValue::Number(_) | CellValue::Estimate { .. } | CellValue::Missing => MISSING.to_owned(),
     };
     if cell.best {
         format!(
-            "<strong>{text}</strong><span class=\"star\" aria-hidden=\"true\">★</span><span class=\"hide\"> best</span>"
+            "<strong>{text}</strong><span class=\"star\" aria-hidden=\"true\">★</span><span class=\"hide\"> best</span>{count}"
         )
     } else {
-        text
+        text + &count
     }
 }
 

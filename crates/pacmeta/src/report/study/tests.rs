@@ -212,9 +212,16 @@ fn cells_are_written_for_comparison_down_the_column() {
     let mut uneven = table;
     uneven.rows[1][1] = Cell::estimate(0.5, 0.02, 10);
     uneven.rows[2][1] = Cell::estimate(0.5, 0.02, 9);
-    let html = study_page(&one_section(StudySection::new("s", "S").with(uneven)));
+    let html = study_page(&one_section(StudySection::new("s", "S").with(uneven.clone())));
     assert!(html.contains("<small>± 0.020</small> <small class=\"count\">n = 9</small>"));
     assert!(html.contains("n = 10 unless a cell says otherwise.") && !html.contains("n = 10</small>"));
+    // A star stands beside its value.
+    uneven.rows[2][1] = Cell::estimate(0.5, 0.02, 9).best();
+    let html = study_page(&one_section(StudySection::new("s", "S").with(uneven)));
+    assert!(
+        html.contains("0.020</small></strong><span class=\"star\"")
+            && html.contains("best</span> <small class=\"count\">n = 9")
+    );
 }
 
 #[test]
