@@ -1,8 +1,9 @@
 //! The one error type of the library: what went wrong, where, what was expected and what to do about it.
 //!
-//! Errors fall into two kinds. Some are *the user's to mend*: an input that is wrong (a file, a key, an argument), or settings
-//! that led to numbers which are not finite. The same command would fail again. Everything else means that a run failed for
-//! another reason (a disk that is full). The command line turns the first kind into exit code 2 and the second into 1.
+//! Errors fall into two kinds. Some are *the user's to mend*: an input that is wrong (a file, a key, an argument, a place for
+//! decoded pictures without room), or settings that led to numbers which are not finite or to a matrix that is not positive
+//! definite. Everything else means that a run failed for another reason: a disk that fills while results are written, models of a
+//! sweep whose failures are recorded. The command line turns the first kind into exit code 2 and the second into 1.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -372,7 +373,7 @@ impl Error {
     }
 
     /// Whether the same command would fail again until the user changes what it is given: an input that is wrong, or settings
-    /// that led to numbers which are not finite.
+    /// that led to numbers which are not finite or to a matrix that is not positive definite.
     pub fn is_to_be_mended(&self) -> bool {
         let by_settings =
             matches!(self, Self::RunDiverged { .. } | Self::SearchFailed { .. } | Self::Factorisation { .. });
@@ -410,6 +411,23 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    #[test]
+    fn what_the_user_has_to_mend_is_told_from_what_may_not_happen_again() {
+        let diverged = || Error::Diverged { iteration: 3, quantity: "the loss".to_owned() };
+        let io = |number| Error::io("write", "a/b", io::Error::from_raw_os_error(number));
+        let boxed = |error| Error::TaskFailed { iteration: 3, task: 0, reason: Box::new(error) };
+        let run = Error::RunDiverged { reason: Box::new(boxed(diverged())), advice: String::new() };
+        let full = io::Error::from_raw_os_error(28);
+        let cache = Error::Cache { action: "write", path: "c".into(), source: full, needed: Some(9) };
+        for error in [diverged(), boxed(diverged()), boxed(Error::input("x", "y")), run, cache, io(30)] {
+            assert!(error.is_to_be_mended(), "{error}");
+        }
+        let failed = Error::NothingToChoose { reason: "x".to_owned() };
+        for error in [io(28), boxed(io(28)), failed, Error::ScoringInterrupted] {
+            assert!(!error.is_to_be_mended(), "{error}");
+        }
+    }
 
     #[test]
     fn refusals_of_the_system_come_with_a_way_out() {

@@ -61,27 +61,22 @@ pub(super) fn run(model: TextModel, arguments: &Adapt) -> Result<()> {
     let texts = read_texts(&arguments.support)?;
     let queries = read_queries(query)?;
     if !texts.dev.is_empty() {
-        warn(&format!(
-            "{}: {} for scoring only (`split` is `dev`) and not adapted to",
-            arguments.support.display(),
-            if texts.dev.len() == 1 {
-                "1 line is".to_owned()
-            } else {
-                format!("{} lines are", texts.dev.len())
-            }
-        ));
+        let lines = match texts.dev.len() {
+            1 => "1 line is".to_owned(),
+            count => format!("{count} lines are"),
+        };
+        let file = arguments.support.display();
+        warn(&format!("{file}: {lines} for scoring only (`split` is `dev`) and not adapted to"));
     }
     let (sentences, labels): (Vec<Sentences>, Vec<usize>) =
         texts.train.iter().map(|text| (text.sentences.clone(), text.label)).unzip();
-    for (path, paired, others) in [(query, texts.is_paired(), &queries.sentences)] {
-        if let Some(place) = others.iter().position(|other| other.second.is_some() != paired) {
-            let line = queries.lines[place];
-            let message = match paired {
-                true => "has no `sentence2`, which the support has",
-                false => "has a `sentence2`, which the support does not have",
-            };
-            return Err(Error::input_at(path.display(), format!("line {line}"), message));
-        }
+    let paired = texts.is_paired();
+    if let Some(place) = queries.sentences.iter().position(|other| other.second.is_some() != paired) {
+        let message = match paired {
+            true => "has no `sentence2`, which the support has",
+            false => "has a `sentence2`, which the support does not have",
+        };
+        return Err(Error::input_at(query.display(), format!("line {}", queries.lines[place]), message));
     }
     let support = LabelledSentences { sentences: &sentences, labels: &labels, classes: texts.classes.len() };
     let unknown: Vec<(usize, &String)> = queries

@@ -39,13 +39,20 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
         plan.check_continues(&earlier)?;
     }
     let _folder = open_study(&out, STUDY, &plan)?;
+    measure_all(&plan, &out, arguments.quiet)?;
+    show(&out, arguments.json)
+}
+
+/// Makes the measurements that are missing, one after another.
+fn measure_all(plan: &Plan, out: &Path, quiet: bool) -> Result<()> {
     let _in_loop = InLoop::enter();
-    let mut found = Measurements::read(&out)?;
+    let mut found = Measurements::read(out)?;
+    let total = Contender::ALL.len() * plan.thresholds.len() * plan.steps.len();
     for contender in Contender::ALL {
         for &threshold in &plan.thresholds {
             for &steps in &plan.steps {
                 let settings = plan.settings(contender, threshold, steps);
-                if found.find(settings).is_some() || !found.allows(&plan, contender, threshold, steps)? {
+                if found.find(settings).is_some() || !found.allows(plan, contender, threshold, steps)? {
                     continue;
                 }
                 // Others may have taken memory since the plan was made; the measurement itself would refuse.
@@ -58,23 +65,23 @@ pub(super) fn run(arguments: &Reproduce) -> Result<()> {
                     ));
                     continue;
                 }
-                if interrupt::requested() {
-                    return Err(Error::ScoringInterrupted);
-                }
-                if !arguments.quiet {
+                if !quiet {
                     let plural = if steps == 1 { "step" } else { "steps" };
                     remark(&format!("{}, v = {threshold}, {steps} inner {plural}", contender.title()));
                 }
-                found.steps.push(measure(settings)?);
-                found.write(&out)?;
+                let Some(measured) = measure(settings)? else {
+                    return Err(Error::StudyInterrupted { done: found.steps.len(), total });
+                };
+                found.steps.push(measured);
+                found.write(out)?;
             }
         }
     }
-    show(&out, arguments.json)
+    Ok(())
 }
 
-/// Runs one measurement in a process of its own.
-fn measure(settings: TextStepSettings) -> Result<TextStep> {
+/// Runs one measurement in a process of its own; nothing if it is interrupted.
+fn measure(settings: TextStepSettings) -> Result<Option<TextStep>> {
     let program = std::env::current_exe().map_err(|source| Error::io("find", "this program", source))?;
     let way_back = match settings.way_back {
         WayBack::Tape => "tape",
@@ -97,18 +104,21 @@ fn measure(settings: TextStepSettings) -> Result<TextStep> {
     while child.try_wait().map_err(failed)?.is_none() {
         if interrupt::requested() {
             let _ = child.kill();
-            let _ = child.wait();
-            return Err(Error::ScoringInterrupted);
         }
         std::thread::sleep(POLL);
     }
     let output = child.wait_with_output().map_err(failed)?;
+    // Ctrl-C in a terminal reaches both processes, in any order.
+    if interrupt::requested() || output.status.code() == Some(i32::from(interrupt::EXIT_CODE)) {
+        return Ok(None);
+    }
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         let what = format!("the measurement of {} at v = {}", settings.method.title(), settings.threshold);
         return Err(Error::input(what, format!("failed ({}): {}", output.status, words.trim())));
     }
     serde_json::from_slice(&output.stdout)
+        .map(Some)
         .map_err(|error| Error::input("the measurement's output", error.to_string()))
 }
 

@@ -1,6 +1,9 @@
 //! Texts: training, adapting to a dozen sentences, the memory table, and what goes wrong.
 
-use crate::helper::{Place, golden};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::helper::{Place, Ran, golden};
 
 /// Generated sentences and the tiny random encoder.
 const SMALL: &str = "[data]\nenvironment = \"text\"\npath = \"synthetic\"\nexamples = 16\nsupport = 8\n[prior]\nmodel = \"synthetic\"\n\
@@ -199,7 +202,7 @@ fn tasks_are_as_large_as_they_are() {
     let train = |out: &'static str, more: &[&'static str]| -> Vec<&'static str> {
         [&["train", "small.toml", "-q", "--set", "data.path=tasks", "--out", out][..], &few, more].concat()
     };
-    // an episode takes the 12 examples of a task: its memory is theirs
+    // an episode takes the 12 examples that a task has
     place.ok(&train("huge", &["--set", "data.examples=100000"]));
     let disjoint = ["--set", "method.split=disjoint", "--set", "data.support=12"];
     place.refused(
@@ -294,6 +297,31 @@ fn the_memory_table_is_measured_resumed_and_reported() {
     assert_eq!(place.text("memory/measurements.csv").lines().count(), 73);
     let table = place.ok(&["report", "memory"]);
     assert!(!table.contains("~0.") && !place.text("memory/report.html").contains("~0."), "{table}");
+}
+
+/// Ctrl-C reaches the command and its measurement, a scheduler's signal the command alone: both end, and what is measured stays.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_memory_table_goes_on() {
+    use std::os::unix::process::CommandExt;
+    let place = place();
+    for (signal, to_group) in [("INT", true), ("TERM", false)] {
+        let memory = ["reproduce", "memory", "--model-shape", "tiny", "--preset", "cpu", "--out", signal];
+        let mut command = place.command(&memory);
+        let command = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let first = place.path(&format!("{signal}/measurements.json"));
+        while !first.exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let whom = format!("{}{}", if to_group { "-" } else { "" }, child.id());
+        assert!(Command::new("kill").args(["-s", signal, "--", &whom]).status().unwrap().success());
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(130), "{signal}: {}", ran.stderr);
+        assert!(ran.stderr.contains("interrupted: ") && !ran.stderr.contains("error"), "{}", ran.stderr);
+        let whole = place.json(&[&memory[..], &["--json", "-q"]].concat());
+        assert_eq!(whole["measurements"].as_array().unwrap().len(), 72);
+    }
 }
 
 #[test]

@@ -146,6 +146,10 @@ fn prepared(settings: &TextStepSettings) -> Result<(TextConfig, TextPrior)> {
         let message = format!("it is {length}, expected 1 to {}", encoder.positions);
         return Err(Error::input("option `--length`", message));
     }
+    if support > examples {
+        let message = format!("it is {support}, expected at most the {examples} of `--examples`");
+        return Err(Error::input("option `--support`", message));
+    }
     let way_back = match way_back {
         WayBack::Tape => "tape",
         WayBack::Recompute => "recompute",
@@ -164,7 +168,7 @@ fn prepared(settings: &TextStepSettings) -> Result<(TextConfig, TextPrior)> {
 fn about_option(error: Error) -> Error {
     match error {
         Error::Config { key, message } => {
-            let option = key.rsplit('.').next().unwrap_or(&key);
+            let option = key.rsplit('.').next().unwrap_or(&key).replace('_', "-");
             Error::input(format!("option `--{option}`"), message)
         }
         other => other,

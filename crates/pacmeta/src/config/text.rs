@@ -86,10 +86,10 @@ pub struct TextConfig {
 /// | `tasks` | all of the folder | the tasks to use, by name | a list of names |
 /// | `held_out` | a fifth of the tasks, at least one where there are three | tasks that are not learned from: each is a new task to be scored on | a list of names |
 /// | `length` | 128 | tokens of an example; longer ones are cut | 8 to 4096 |
-/// | `examples` | 64 | m: examples of a training task | 2 to 100000 |
+/// | `examples` | 64 | m: examples of a training task; a task that has fewer, but m', gives all of them | 2 to 100000 |
 /// | `support` | 32 | m': those of them that the base learner sees, S' | 1 to 100000 |
 /// | `sampling` | `"uniform"` | how often a task is drawn | `"uniform"`, `"square-root"` |
-/// | `smlmt` | 0 | how often a training task is made from sentences without labels instead: which of some words was masked | at least 0, below 1 |
+/// | `smlmt` | 0 | how often a training task is made from sentences without labels instead: which of some words was masked; words are those of 20 to 500 sentences | at least 0, below 1 |
 /// | `smlmt_words` | 3 | the words of such a task | 2 to 20 |
 /// | `smlmt_path` | the sentences of the training tasks | where sentences without labels come from: a text file of one sentence a line, a `.jsonl` file, or a folder of such files | |
 #[derive(Debug, Clone, PartialEq)]

@@ -158,7 +158,7 @@ pub fn score_table(id: &str, rows: &[(String, &ImageScores)]) -> StudyTable {
         ],
         rows: rows.iter().map(row).collect(),
         caption: "Means over test tasks with their standard errors. The interval is by Student's t. In log-likelihoods a \
-                  probability counts as 2⁻²⁴ at least, so that a query costs 16.6 at most. The calibration error is the mean distance between \
+                  probability counts as 2⁻²⁴ at least, so that a query costs 16.64 at most. The calibration error is the mean distance between \
                   how sure a prediction is and how often such predictions are right."
             .to_owned(),
         csv: None,

@@ -58,6 +58,8 @@ pub struct TextExperiment {
     observed: Vec<TextTask>,
     held_out: Vec<TextTask>,
     source: Box<dyn EpisodeSource>,
+    /// The mean length of examples where they are longest.
+    tokens: f64,
 }
 
 impl TextMaterial {
@@ -122,17 +124,6 @@ impl TextMaterial {
     pub fn tokeniser(&self) -> &Tokeniser {
         &self.pretrained.tokeniser
     }
-}
-
-/// The configuration with episodes as large as the tasks allow: a task of fewer than m examples gives all that it has.
-fn as_drawn(config: &TextConfig, observed: &[TextTask]) -> TextConfig {
-    let mut drawn = config.clone();
-    let largest = observed.iter().map(|task| task.train.len()).max();
-    // Masked words have as many sentences as are asked for.
-    if let Some(largest) = largest.filter(|_| config.data.smlmt == 0.0) {
-        drawn.data.examples = config.data.examples.min(largest.max(config.data.support));
-    }
-    drawn
 }
 
 /// The tasks of a folder: GLUE's in their order where they are all there, one a file otherwise.
@@ -208,8 +199,8 @@ impl TextExperiment {
                 Box::new(Mixture::new(vec![(1.0 - part, Box::new(pool)), (part, Box::new(masked))])?)
             }
         };
-        memory::check(&as_drawn(&config, &observed), &prior, tokens)?;
-        let experiment = Self { config, material, prior, observed, held_out: unseen, source };
+        memory::check(&memory::as_drawn(&config, &observed, MASKED[1]), &prior, tokens)?;
+        let experiment = Self { config, material, prior, observed, held_out: unseen, source, tokens };
         let evaluation = &experiment.config.evaluation;
         let drawn = experiment.new_tasks(&evaluation.shots, evaluation.draws).map(drop);
         super::remarks::together(drawn, experiment.trainer().map(drop))?;
@@ -247,8 +238,7 @@ impl TextExperiment {
 
     /// Refuses a task of this many tokens that could not be scored in the memory that is free.
     pub(crate) fn check_states(&self, task: &str, held: usize) -> Result<()> {
-        let (config, tokens) = (as_drawn(&self.config, &self.observed), memory::longest_mean(&self.observed));
-        memory::check_states(&config, &self.prior, tokens, task, held)
+        memory::check_states(&self.config, &self.prior, self.tokens, task, held)
     }
 
     /// What the user should know about the encoder's words and the examples.

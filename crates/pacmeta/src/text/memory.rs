@@ -1,7 +1,7 @@
 //! What a run needs, before it starts: an estimate of its peak against the memory that is free.
 //!
 //! The estimate counts numbers that are known to be held: parameters with gradient and moments, what the passes keep of each token and
-//! layer, what MAML and BMAML keep of each inner step, and what the scoring of held-out tasks takes besides. What it says of an iteration is within an eighth of what the engine counts (the measurements are in the tests below and in
+//! layer, what MAML and BMAML keep of each inner step, and what the scoring of held-out tasks takes besides. What it says of an iteration is at most a tenth below and an eighth above what the engine counts (the measurements are in the tests below and in
 //! `docs/results.md`). That adds up the most of each phase, so for MAML and BMAML it is up to a fifth above what is ever resident: a run that is let through
 //! should fit.
 
@@ -123,6 +123,16 @@ fn scoring(config: &TextConfig, prior: &TextPrior, tokens: f64, threads: usize) 
     common + 4.0 * sentences * tokens * hidden + threads * of_thread
 }
 
+/// The configuration with episodes as large as they get: a task of fewer than m examples gives all that it has, and so do masked words, of
+/// which each has no more than `sentences_of_word`.
+pub(super) fn as_drawn(config: &TextConfig, tasks: &[TextTask], sentences_of_word: usize) -> TextConfig {
+    let of_tasks = tasks.iter().map(|task| task.train.len()).max().unwrap_or(0);
+    let of_words = if config.data.smlmt > 0.0 { config.data.smlmt_words * sentences_of_word } else { 0 };
+    let mut drawn = config.clone();
+    drawn.data.examples = config.data.examples.min(of_tasks.max(of_words).max(config.data.support));
+    drawn
+}
+
 /// The mean number of tokens of an example in the task with the longest ones: one task fills a batch.
 pub(super) fn longest_mean(tasks: &[TextTask]) -> f64 {
     let mean = |task: &TextTask| task.train.token_count() as f64 / task.train.len().max(1) as f64;
@@ -157,7 +167,7 @@ pub(crate) fn check_iteration(config: &TextConfig, prior: &TextPrior, tokens: f6
 /// Refuses to score a task whose states would not fit: where layers adapt, those of all its tokens are held for all draws.
 ///
 /// # Errors
-/// When they are above the free memory, with all that a run holds besides.
+/// When they are above the free memory, with all that scoring takes besides.
 pub(super) fn check_states(
     config: &TextConfig,
     prior: &TextPrior,
@@ -165,13 +175,15 @@ pub(super) fn check_states(
     task: &str,
     held: usize,
 ) -> Result<()> {
-    let states = 4.0 * (held * prior.encoder.hidden) as f64;
-    let needed = Estimate::of(config, prior, tokens).total() + states;
+    let states = 4.0 * held as f64 * prior.encoder.hidden as f64;
+    // Training is over: of its 40 bytes a parameter 8 are left.
+    let estimate = Estimate::of(config, prior, tokens);
+    let needed = estimate.parameters / 5.0 + estimate.scoring + states;
     match allowed_memory() {
         Some(allowed) if !prior.only_head_adapts() && needed > allowed => {
             let message = format!(
                 "to score task {task} would take about {:.1} GB, {:.1} of them for states of its {held} tokens, and {:.1} GB may be taken, \
-                 nine tenths of what is free; leave the model out (`--methods`), or use a machine with more memory",
+                 nine tenths of what is free; use a machine with more memory",
                 needed / 1e9,
                 states / 1e9,
                 allowed / 1e9
@@ -421,20 +433,34 @@ mod tests {
         assert_eq!(check(12, 1 << 40), Ok(()));
         if free_memory().is_some() {
             let message = check(11, 1 << 40).unwrap_err();
-            assert!(message.contains("task large") && message.contains("`--methods`"), "{message}");
+            assert!(message.contains("task large") && message.contains("more memory"), "{message}");
         }
+    }
+
+    fn task(name: &str, lengths: &[usize]) -> TextTask {
+        let mut train = TokenSet::new();
+        for &length in lengths {
+            let encoded = Encoded { ids: vec![0; length], segments: vec![0; length], truncated: false };
+            train.push(&encoded, 0);
+        }
+        TextTask { name: name.to_owned(), classes: Vec::new(), train, dev: TokenSet::new(), truncated: 0 }
+    }
+
+    #[test]
+    fn episodes_are_no_larger_than_their_tasks() {
+        let tasks = [task("small", &[3; 9]), task("large", &[3; 12])];
+        let examples = |examples: usize, support: usize, smlmt: f64| {
+            let (mut config, _) = bert("pacmaml", 12, 1, "");
+            (config.data.examples, config.data.support, config.data.smlmt) = (examples, support, smlmt);
+            as_drawn(&config, &tasks, 500).data.examples
+        };
+        assert_eq!([examples(100_000, 4, 0.0), examples(10, 4, 0.0)], [12, 10]);
+        assert_eq!(examples(100_000, 30, 0.0), 30, "which the tasks will be refused for");
+        assert_eq!([examples(100_000, 4, 0.5), examples(64, 4, 0.5)], [1500, 64], "three masked words");
     }
 
     #[test]
     fn the_task_with_the_longest_examples_counts() {
-        let task = |name: &str, lengths: &[usize]| {
-            let mut train = TokenSet::new();
-            for &length in lengths {
-                let encoded = Encoded { ids: vec![0; length], segments: vec![0; length], truncated: false };
-                train.push(&encoded, 0);
-            }
-            TextTask { name: name.to_owned(), classes: Vec::new(), train, dev: TokenSet::new(), truncated: 0 }
-        };
         // all examples together have a mean of 17.1 tokens
         let tasks = [task("short", &[8; 9]), task("long", &[40, 76])];
         assert_eq!(longest_mean(&tasks), 58.0);

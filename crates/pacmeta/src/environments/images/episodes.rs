@@ -78,7 +78,7 @@ impl EpisodeSampler {
             let more = match classes {
                 [] => "give it some (`data.split`, `data.parts`)",
                 _ => {
-                    "lower `data.way` (`reproduce` has the paper's tasks, `train` any), give this part more classes (every part needs `data.way`; `data.split` divides them, or `data.parts` \
+                    "lower `data.way` (with `train`; `reproduce` keeps the paper's), give this part more classes (every part needs `data.way`; `data.split` divides them, or `data.parts` \
                      where they are drawn), or set `data.rotations = true`"
                 }
             };

@@ -94,13 +94,14 @@ impl EpisodeSampler {
     /// Refuses sizes that make no sense.
     ///
     /// # Errors
-    /// When S' is empty or larger than S.
+    /// When S' is empty, larger than S, or leaves none outside where there must be one.
     pub fn check(&self) -> Result<()> {
-        if self.subset == 0 || self.subset > self.examples {
+        if self.subset == 0 || self.least() > self.examples {
             let message = format!(
-                "S' has {} of {}; expected at least 1 and at most all: change `data.support` or `data.examples`",
+                "S' has {} of {}; expected at least 1 and at most {}: change `data.support` or `data.examples`",
                 self.subset,
-                counted(self.examples, "example")
+                counted(self.examples, "example"),
+                if self.outside == 0 { "all" } else { "all but one (`method.split`)" }
             );
             return Err(Error::input("episodes", message));
         }

@@ -188,7 +188,7 @@ impl EpisodeSource for Smlmt {
         sampler.check()?;
         if self.options.least * self.options.classes < sampler.least() {
             let message = format!(
-                "{} words with {} or more sentences each may have fewer than the {} examples that S' takes; raise \
+                "{} words with {} or more sentences each may have fewer than the {} examples that an episode needs; raise \
                  `data.smlmt_words`, or lower `data.support`",
                 self.options.classes,
                 self.options.least,

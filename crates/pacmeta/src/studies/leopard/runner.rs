@@ -56,10 +56,12 @@ impl LeopardStudy {
         let mut study = Self { plan, material, targets, remarks: Vec::new() };
         // Tasks that are too small for a model, or a model too large for the memory, are refused before others are trained.
         for &model in &study.plan.models {
-            let experiment = study.experiment(&study.plan, model, None)?;
+            let refused = |error| of_study(error, model);
+            let experiment = study.experiment(&study.plan, model, None).map_err(refused)?;
             for Target { task, .. } in &study.targets {
                 let supports: usize = task.supports.values().map(TokenSet::token_count).sum();
-                experiment.check_states(&task.name, task.queries.token_count() + supports)?;
+                let held = task.queries.token_count() + supports;
+                experiment.check_states(&task.name, held).map_err(refused)?;
             }
             study.remarks = experiment.remarks_on_tokens(); // of the same tasks for all models
         }
@@ -240,6 +242,19 @@ fn read_search(path: &Path) -> Result<Option<StoredSearch>> {
     serde_json::from_slice(&read_bounded(path, MAX_BYTES)?).map(Some).map_err(|error| {
         Error::input(path.display(), format!("{error}; delete the file, and the search is made anew"))
     })
+}
+
+/// What is wrong with a model's settings, which are the study's own.
+fn of_study(error: Error, model: LeopardModel) -> Error {
+    match error {
+        Error::Input(mut problem) => {
+            let advice =
+                format!("; so it is for {} in this study, which `--methods` can leave out", model.title());
+            problem.message.push_str(&advice);
+            Error::Input(problem)
+        }
+        other => other,
+    }
 }
 
 /// Folders that are not there are refused with how to get them.

@@ -140,7 +140,10 @@ fn what_a_model_cannot_use_is_refused_before_another_is_trained() {
     // three masked words have 60 sentences or more
     let plan = LeopardPlan { models: vec![Maml, HSmlmt], examples: 64, support: Some(61), ..small() };
     let message = LeopardStudy::open(plan.clone()).map(drop).unwrap_err().to_string();
-    assert!(message.contains("masked words") && message.contains("`data.support`"), "{message}");
+    assert!(
+        message.contains("masked words") && message.contains("H-SMLMT in this study, which `--methods`"),
+        "{message}"
+    );
     assert!(LeopardStudy::open(LeopardPlan { models: vec![Maml], ..plan }).is_ok());
 }
 

@@ -82,8 +82,8 @@ fn small_tasks_give_what_they_have() {
     let judged_outside = EpisodeSampler { outside: 1, ..sampler };
     let error = judged_outside.draw(&task(&[4, 4]), Key::new(1)).unwrap_err().to_string();
     assert!(error.contains("S' takes 8 and leaves one or more outside"), "{error}");
-    for (examples, subset) in [(8, 0), (8, 9), (0, 0)] {
-        let sampler = EpisodeSampler { examples, subset, outside: 0, balance: Balance::Uniform };
+    for (examples, subset, outside) in [(8, 0, 0), (8, 9, 0), (0, 0, 0), (8, 8, 1)] {
+        let sampler = EpisodeSampler { examples, subset, outside, balance: Balance::Uniform };
         let error = sampler.draw(&task(&[50, 50]), Key::new(1)).unwrap_err();
         assert!(error.is_input() && error.to_string().contains("`data.support`"), "{error}");
     }
