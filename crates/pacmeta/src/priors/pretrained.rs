@@ -175,21 +175,13 @@ fn assemble<R: Read + Seek>(
         let candidates = names::candidates(config.family, name);
         candidates.iter().map(|name| format!("{prefix}{name}")).collect()
     };
-    let is_missing = |names: &Vec<String>| !names.iter().any(|name| file.has(name));
-    let missing: Vec<String> = layout
-        .entries()
+    let expected: Vec<(Vec<String>, &[usize])> =
+        layout.entries().iter().map(|entry| (candidates(&entry.name), &entry.shape[..])).collect();
+    file.check_names_and_shapes(&expected, pooling)?;
+    let found: Vec<String> = expected
         .iter()
-        .map(|entry| candidates(&entry.name))
-        .filter(is_missing)
-        .map(|mut names| names.swap_remove(0))
-        .collect();
-    if missing.len() > 1 {
-        return Err(file.many_missing(&missing, pooling));
-    }
-    let mut found = Vec::with_capacity(layout.entries().len());
-    for entry in layout.entries() {
-        found.push(file.find(&candidates(&entry.name), &entry.shape, pooling)?);
-    }
+        .map(|(candidates, shape)| file.find(candidates, shape, pooling))
+        .collect::<Result<_>>()?;
     let mut parameters = Parameters::zeros(Arc::new(layout));
     let ranges: Vec<_> = parameters.layout().entries().iter().map(|entry| entry.range()).collect();
     for (name, range) in found.iter().zip(ranges) {

@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 20;
 /// Names this alike are suggested.
 const ALIKE: f64 = 0.6;
 
-/// Missing tensors that are named.
+/// Missing, and misshapen, tensors that are named.
 const NAMED: usize = 10;
 
 /// Longer names are not compared: comparing takes time in the product of the lengths.
@@ -82,14 +82,56 @@ impl<R: Read + Seek> TensorFile<R> {
         self.tensors.contains_key(name)
     }
 
+    fn first_of<'a>(&self, candidates: &'a [String]) -> Option<(&'a String, &TensorInfo)> {
+        candidates.iter().find_map(|name| Some((name, self.tensors.get(name)?)))
+    }
+
+    /// Refuses a file in which more than one of these tensors, by their possible names and shapes, is missing or has
+    /// another shape: all of them are named at once.
+    pub(super) fn check_names_and_shapes(
+        &self,
+        expected: &[(Vec<String>, &[usize])],
+        pooling: Pooling,
+    ) -> Result<()> {
+        let mut missing = Vec::new();
+        let mut misshapen = Vec::new();
+        for (candidates, shape) in expected {
+            match self.first_of(candidates) {
+                None => missing.push(candidates[0].as_str()),
+                Some((name, info)) if info.shape != *shape => {
+                    misshapen.push(format!("`{name}` is {:?} in place of {shape:?}", info.shape));
+                }
+                Some(_) => {}
+            }
+        }
+        if missing.len() + misshapen.len() <= 1 {
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        if let Some(first) = missing.first() {
+            let names = missing.iter().map(|name| format!("`{name}`")).collect();
+            let instead = self.instead(first, pooling);
+            parts.push(format!("{} missing: {}{instead}", tensors_are(missing.len()), first_few(names)));
+        }
+        if !misshapen.is_empty() {
+            let count = tensors_are(misshapen.len());
+            parts.push(format!(
+                "{count} not of the shape that config.json asks for: {}",
+                first_few(misshapen)
+            ));
+        } else if pooling != Pooling::Pooler || !missing.iter().all(|name| name.contains("pooler")) {
+            parts.push("does config.json belong to this file?".to_owned());
+        }
+        Err(Error::input(&self.origin, parts.join("; ")))
+    }
+
     fn wrong(&self, name: &str, message: String) -> Error {
         Error::input_at(&self.origin, format!("tensor `{name}`"), message)
     }
 
     /// The one of these names that is there, with this shape, a known type and all its bytes.
     pub(super) fn find(&self, candidates: &[String], shape: &[usize], pooling: Pooling) -> Result<String> {
-        let Some((name, info)) = candidates.iter().find_map(|name| Some((name, self.tensors.get(name)?)))
-        else {
+        let Some((name, info)) = self.first_of(candidates) else {
             return Err(self.missing(&candidates[0], shape, pooling));
         };
         if info.shape != shape {
@@ -136,21 +178,6 @@ impl<R: Read + Seek> TensorFile<R> {
         self.wrong(name, message)
     }
 
-    /// That several tensors are not there.
-    pub(super) fn many_missing(&self, missing: &[String], pooling: Pooling) -> Error {
-        let named: Vec<String> = missing.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-        let more = match missing.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let instead = missing.first().map_or(String::new(), |name| self.instead(name, pooling));
-        let only_pooler = pooling == Pooling::Pooler && missing.iter().all(|name| name.contains("pooler"));
-        let question = if only_pooler { "" } else { "; does config.json belong to this file?" };
-        let message =
-            format!("{} tensors are missing: {}{more}{instead}{question}", missing.len(), named.join(", "));
-        Error::input(&self.origin, message)
-    }
-
     /// What there is in place of a missing tensor.
     fn instead(&self, name: &str, pooling: Pooling) -> String {
         if pooling == Pooling::Pooler && name.contains("pooler") {
@@ -191,6 +218,20 @@ impl<R: Read + Seek> TensorFile<R> {
         }
         Ok(())
     }
+}
+
+fn tensors_are(count: usize) -> String {
+    if count == 1 { "1 tensor is".to_owned() } else { format!("{count} tensors are") }
+}
+
+/// The first [`NAMED`] of these, and how many more there are.
+fn first_few(mut all: Vec<String>) -> String {
+    let more = match all.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    all.truncate(NAMED);
+    all.join(", ") + &more
 }
 
 /// The bytes of a number; none for types that are not read.

@@ -138,6 +138,22 @@ fn missing_and_misshapen_tensors_are_named() {
         ),
         "{message}"
     );
+    misshapen.insert("encoder.layer.0.intermediate.dense.bias".into(), vec![5]);
+    let message = refusal(&config(), &file(&misshapen, Dtype::F32));
+    assert!(
+        message.contains(
+            "2 tensors are not of the shape that config.json asks for: `embeddings.word_embeddings.weight` is [8, 4] in place of \
+             [7, 4], `encoder.layer.0.intermediate.dense.bias` is [5] in place of [6]"
+        ),
+        "{message}"
+    );
+    misshapen.remove("embeddings.position_embeddings.weight").unwrap();
+    let message = refusal(&config(), &file(&misshapen, Dtype::F32));
+    assert!(
+        message.contains("1 tensor is missing: `embeddings.position_embeddings.weight`; the file has ")
+            && message.contains("2 tensors are not of the shape"),
+        "{message}"
+    );
     let bytes = file(&tensors(), Dtype::F32);
     let error =
         parse(config().to_string().as_bytes(), &bytes, Some(Pooling::Pooler)).unwrap_err().to_string();
