@@ -110,6 +110,14 @@ pub(super) fn run(model: TextModel, arguments: &Adapt) -> Result<()> {
             ));
         }
     }
+    let [before, after] = classified.losses;
+    if after > before {
+        let FineTuning { steps, rate } = model.tuning();
+        warn(&format!(
+            "{}: {steps} steps of rate {rate} raised the loss on these examples from {before:.3} to {after:.3}; take a smaller --rate",
+            arguments.support.display()
+        ));
+    }
     tell_accuracy(&texts.classes, &queries.labels, &classified.probabilities);
     let firsts = queries.sentences.iter().map(|sentences| sentences.first.clone()).collect();
     let mut items = vec![("sentence1", firsts)];
