@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use pacmeta::benchmark::{ModelShape, TextStep, TextStepSettings, foreseen_bytes};
+use pacmeta::classification::free_memory::allowed_memory;
 use pacmeta::methods::networks::WayBack;
 use pacmeta::report::study_page;
 use pacmeta::studies::StoredPlan;
 use pacmeta::studies::memory::{
     Bytes, Contender, Extent, Measurements, PAPER_STEPS, Plan, STUDY, memory_report, table_csv,
 };
-use pacmeta::text::memory::allowed_memory;
 use pacmeta::training::files::write_atomically;
 use pacmeta::{Error, Result};
 use serde_json::json;

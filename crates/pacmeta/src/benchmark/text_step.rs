@@ -243,7 +243,7 @@ mod tests {
         };
         // passes alone: 4 100000 512 (7 768 + 3072) numbers a layer, of 13 + 1.65 12 layers: 57 terabytes
         assert!(foreseen_bytes(&settings).unwrap() > 1e13);
-        if memory::free_memory().is_some() {
+        if crate::classification::free_memory::free_memory().is_some() {
             let error = measure_text_step(settings).unwrap_err();
             assert!(error.is_input() && error.to_string().contains("--examples"), "{error}");
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`descent`] | parameters, the mean gradient of a batch, the step |
 //! | [`run`] | the loop of a run in its folder: metrics, checkpoints, validations, and who watches it |
+//! | [`free_memory`] | what a run may take of the machine's memory |
 //! | `metadata` | what a checkpoint says of its network |
 //! | [`scores`] | small parts of scoring |
 //! | `files`, [`curves`] | what a run leaves for reports, and its learning curves |
@@ -11,6 +12,7 @@
 pub mod curves;
 pub mod descent;
 pub(crate) mod files;
+pub mod free_memory;
 pub(crate) mod metadata;
 pub mod run;
 pub mod scores;

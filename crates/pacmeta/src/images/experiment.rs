@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::evaluation::{TaskPrediction, TestTasks};
 use super::model::ImageModel;
-use super::remarks;
 use super::scores::ImageScores;
 use super::trainer::ImageTrainer;
+use super::{memory, remarks};
 use crate::classification::run::{self, Trainable};
 use crate::classification::{Observer, Outcome, Stop, Validation};
 use crate::config::images::{ImageDataConfig, PARTS};
@@ -67,6 +67,7 @@ impl ImageExperiment {
                 min_pictures: data.min_examples,
                 root_pictures: RootPictures::Refused,
             };
+            memory::check(&config)?; // before pictures are decoded
             let found = find_images(&options)?;
             check_sizes(&config, &found)?;
             let unused = (!found.is_drawn() && config.data.parts != PARTS).then(|| {
@@ -87,6 +88,7 @@ impl ImageExperiment {
     /// # Errors
     /// When classes or pictures are too few for the tasks of the configuration.
     pub fn new(config: ImageConfig, set: Arc<ImageSet>, splits: Splits) -> Result<Self> {
+        memory::check(&config)?;
         let experiment = Self { config, set, splits };
         ImageTrainer::new(&experiment.config, &experiment.set, &experiment.splits.train)?;
         experiment.test_tasks().check()?;

@@ -13,6 +13,7 @@ mod evaluation;
 mod experiment;
 mod files;
 mod gallery;
+mod memory;
 mod model;
 mod pass;
 mod remarks;

@@ -5,9 +5,8 @@
 //! `docs/results.md`). That adds up the most of each phase, so for MAML and BMAML it is up to a fifth above what is ever resident: a run that is let through
 //! should fit.
 
-use std::path::Path;
-
 use super::prior::{TextHeads, TextPrior};
+use crate::classification::free_memory::{ALLOWED, allowed_memory, free_memory};
 use crate::config::{ClassificationMethodKind, TextConfig};
 use crate::environments::text::TextTask;
 use crate::error::{Error, Result};
@@ -33,9 +32,6 @@ const ADAPTING_ROOMS: f64 = 1.65;
 const TUNING_BYTES: f64 = 40.0;
 /// Sequences that go through the encoder at a time when tasks are scored.
 const SCORED_AT_ONCE: f64 = 64.0;
-/// Part of the free memory that a run may take.
-const ALLOWED: f64 = 0.9;
-
 /// An estimate in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -139,11 +135,6 @@ pub(super) fn longest_mean(tasks: &[TextTask]) -> f64 {
     tasks.iter().map(mean).fold(0.0, f64::max)
 }
 
-/// The bytes that a run may take, where the system says what is free.
-pub fn allowed_memory() -> Option<f64> {
-    free_memory().map(|free| ALLOWED * free)
-}
-
 /// Refuses a measurement of one iteration that would not fit.
 ///
 /// # Errors
@@ -215,33 +206,16 @@ fn check_against(
     let fits_with = |config: &TextConfig, threads: usize| {
         Estimate::of_threads(config, prior, tokens, threads).total() < ALLOWED * free
     };
-    let fits = |config: &TextConfig| fits_with(config, threads);
-    if fits(config) {
+    if fits_with(config, threads) {
         return Ok(());
     }
     let gigabytes = |bytes: f64| bytes / 1e9;
     let estimate = Estimate::of_threads(config, prior, tokens, threads);
-    let mut advice = "use a machine with more memory, or a smaller model".to_owned();
-    let recompute = TextConfig { way_back: WayBack::Recompute, ..config.clone() };
-    if config.way_back == WayBack::Tape && fits(&recompute) {
-        advice = "method.way_back = \"recompute\" would fit".to_owned();
-    } else if fits_with(config, 1) {
-        advice = "`--threads 1` would fit".to_owned();
-    } else {
-        let mut smaller = config.clone();
-        while smaller.data.examples > 2 {
-            smaller.data.examples = (smaller.data.examples / 2).max(2);
-            smaller.data.support = smaller.data.support.min(smaller.data.examples).max(1);
-            if fits(&smaller) {
-                let data = &smaller.data;
-                advice = format!(
-                    "data.examples = {} with data.support = {} would fit",
-                    data.examples, data.support
-                );
-                break;
-            }
-        }
-    }
+    let advice = match what_would_fit(config, prior, threads, fits_with).as_deref() {
+        None => "use a machine with more memory, or a smaller model".to_owned(),
+        Some([change]) => format!("{change} would fit"),
+        Some(changes) => format!("{} together would fit", changes.join(", ")),
+    };
     let message = format!(
         "the run would need about {:.1} GB (parameters {:.1}, passes {:.1}, inner steps {:.1}, scoring {:.1}) and {:.1} GB are free, of which nine tenths may be taken; {advice}",
         gigabytes(estimate.total()),
@@ -254,35 +228,68 @@ fn check_against(
     Err(Error::input("memory", message))
 }
 
-/// Free memory in bytes, where the system says so: that of the machine, or what the limit of a job or container leaves.
-pub fn free_memory() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let free = line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0;
-    Some(free.min(left_of_limit().unwrap_or(f64::INFINITY)))
+/// Settings with which a run would fit: one alone, in the order of what they cost, or else all of them as far as needed.
+fn what_would_fit(
+    config: &TextConfig,
+    prior: &TextPrior,
+    threads: usize,
+    fits: impl Fn(&TextConfig, usize) -> bool,
+) -> Option<Vec<String>> {
+    let goes_back =
+        matches!(config.method.kind, ClassificationMethodKind::Maml | ClassificationMethodKind::Bmaml)
+            && !prior.only_head_adapts();
+    let can_recompute = goes_back && config.way_back == WayBack::Tape;
+    let recompute = TextConfig { way_back: WayBack::Recompute, ..config.clone() };
+    let words = || "method.way_back = \"recompute\"".to_owned();
+    if can_recompute && fits(&recompute, threads) {
+        return Some(vec![words()]);
+    }
+    if fits(config, 1) {
+        return Some(vec!["`--threads 1`".to_owned()]);
+    }
+    if let Some(words) = smaller_tasks(config, |smaller| fits(smaller, threads)) {
+        return Some(words);
+    }
+    let mut all = config.clone();
+    let mut changes = Vec::new();
+    if can_recompute {
+        all = recompute;
+        changes.push(words());
+    }
+    if threads > 1 {
+        changes.push("`--threads 1`".to_owned());
+    }
+    if let Some(words) = smaller_tasks(&all, |smaller| fits(smaller, 1)) {
+        changes.extend(words);
+        return Some(changes);
+    }
+    // Even the smallest tasks need too much: fewer inner steps, where these are kept.
+    while goes_back && all.method.steps > 1 {
+        all.method.steps /= 2;
+        if let Some(words) = smaller_tasks(&all, |smaller| fits(smaller, 1)) {
+            changes.push(format!("method.steps = {}", all.method.steps));
+            changes.extend(words);
+            return Some(changes);
+        }
+    }
+    None
 }
 
-/// What the memory limits of this process's control groups (version 2) leave, if there are any.
-fn left_of_limit() -> Option<f64> {
-    left_in_groups(Path::new("/sys/fs/cgroup"), &std::fs::read_to_string("/proc/self/cgroup").ok()?)
-}
-
-/// The same for groups below a folder; `own` is the list of a process's groups.
-fn left_in_groups(root: &Path, own: &str) -> Option<f64> {
-    let own = root.join(own.lines().find_map(|line| line.strip_prefix("0::/"))?);
-    let read = |folder: &Path, name: &str| std::fs::read_to_string(folder.join(name)).ok();
-    let left = |folder: &Path| {
-        let number = |name: &str| read(folder, name)?.trim().parse::<f64>().ok();
-        let statistics = read(folder, "memory.stat").unwrap_or_default();
-        let part = |name: &str| {
-            let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok();
-            statistics.lines().find_map(value).unwrap_or(0.0)
-        };
-        // Cached files make room when others need it; files in memory do not.
-        Some(number("memory.max")? - number("memory.current")? + part("file") - part("shmem"))
-    };
-    let folders = own.ancestors().take_while(|folder| folder.starts_with(root));
-    folders.filter_map(left).min_by(f64::total_cmp).map(|left| left.max(0.0))
+/// The largest tasks, halved again and again with S' in proportion, that fit.
+fn smaller_tasks(config: &TextConfig, fits: impl Fn(&TextConfig) -> bool) -> Option<Vec<String>> {
+    let mut smaller = config.clone();
+    while smaller.data.examples >= 4 && smaller.data.support >= 2 {
+        smaller.data.examples /= 2;
+        smaller.data.support /= 2;
+        if fits(&smaller) {
+            let words = vec![
+                format!("data.examples = {}", smaller.data.examples),
+                format!("data.support = {}", smaller.data.support),
+            ];
+            return Some(words);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -361,27 +368,6 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_limit_above_a_process_counts() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |folder: &str, name: &str, text: &str| {
-            std::fs::create_dir_all(root.path().join(folder)).unwrap();
-            std::fs::write(root.path().join(folder).join(name), text).unwrap();
-        };
-        let left = |own: &str| left_in_groups(root.path(), own);
-        assert_eq!(left("0::/job/step\n"), None);
-        for (folder, limit) in [("job", "8000\n"), ("job/step", "max\n")] {
-            write(folder, "memory.max", limit);
-            write(folder, "memory.current", "5000\n");
-        }
-        assert_eq!(left("4:memory:/old\n0::/job/step\n"), Some(3000.0));
-        write("job", "memory.stat", "anon 4000\nfile 900\nshmem 200\n");
-        assert_eq!(left("0::/job/step\n"), Some(3700.0));
-        write("job/step", "memory.max", "5100\n");
-        assert_eq!(left("0::/job/step\n"), Some(100.0));
-        assert_eq!(left("4:memory:/old\n"), None);
-    }
-
-    #[test]
     fn what_does_not_fit_is_refused_with_what_would() {
         let check = |(config, prior): (TextConfig, TextPrior), threads: usize, free: f64| {
             check_against(&config, &prior, 64.0, threads, free).map_err(|error| error.to_string())
@@ -399,7 +385,23 @@ mod tests {
         let message = check(bert("pacmaml", 6, 50, ""), 2, 11.5e9).unwrap_err();
         assert!(message.contains("`--threads 1` would fit"), "{message}");
         let message = check(bert("pacmaml", 6, 50, ""), 1, 10.7e9).unwrap_err();
-        assert!(message.contains("data.examples = 8 with data.support = 8 would fit"), "{message}");
+        assert!(message.contains("; data.examples = 8, data.support = 4 together would fit"), "{message}");
+        // One setting alone is not enough: the advice, followed, fits.
+        for free in [13e9, 16e9, 20e9] {
+            let message = check(bert("maml", 6, 50, ""), 2, free).unwrap_err();
+            let (_, advice) = message.rsplit_once("; ").unwrap();
+            assert!(advice.starts_with("method.way_back = \"recompute\", `--threads 1`, "), "{advice}");
+            let number = |key: &str| {
+                let (_, rest) = advice.split_once(&format!("{key} = "))?;
+                rest.split([',', ' ']).next()?.parse::<usize>().ok()
+            };
+            let steps = number("method.steps").unwrap_or(50);
+            let (mut config, prior) = bert("maml", 6, steps, RECOMPUTE);
+            let (examples, support) = (number("data.examples").unwrap(), number("data.support").unwrap());
+            assert_eq!(examples, 2 * support, "S' stays half of S: {advice}");
+            (config.data.examples, config.data.support) = (examples, support);
+            assert_eq!(check((config, prior), 1, free), Ok(()), "{advice}");
+        }
         let message = check(bert("pacmaml", 6, 50, ""), 1, 1e9).unwrap_err();
         assert!(message.contains("a smaller model"), "{message}");
     }

@@ -13,10 +13,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::benchmark::{ModelShape, TextStep, TextStepSettings, foreseen_bytes};
+use crate::classification::free_memory::allowed_memory;
 use crate::config::ClassificationMethodKind;
 use crate::error::{Error, Result};
 use crate::methods::networks::WayBack;
-use crate::text::memory::allowed_memory;
 use crate::training::files::{read_bounded, write_atomically};
 
 /// The name of the study in its folder.
