@@ -153,9 +153,10 @@ impl PictureLists {
             }
             if let Some(first) = missing.first() {
                 let message = format!(
-                    "{} of {} files are not among the pictures in {}: {}; fetch them, or remove the rows",
+                    "{} of {} files {} not among the pictures in {}: {}; fetch what is missing, or remove the rows",
                     missing.len(),
                     rows.len(),
+                    if missing.len() == 1 { "is" } else { "are" },
                     listing.root.display(),
                     listed(missing.iter().map(|row| row.file.as_str()))
                 );

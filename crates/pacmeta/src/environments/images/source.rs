@@ -14,6 +14,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use zip::CompressionMethod;
 use zip::read::{ZipArchive, ZipArchiveMetadata, ZipReadOptions};
 
 use super::walk;
@@ -278,6 +279,12 @@ impl Listing {
             }
             if entry.encrypted() {
                 return Err(wrong("is encrypted; pack the zip file again without a password"));
+            }
+            if !matches!(entry.compression(), CompressionMethod::Stored | CompressionMethod::Deflated) {
+                let method = entry.compression();
+                return Err(wrong(&format!(
+                    "is compressed by a method that is not read ({method}); pack the zip file again with deflate, the usual one"
+                )));
             }
             if entry.size() > MAX_FILE_BYTES {
                 return Err(wrong(&too_long(entry.size())));

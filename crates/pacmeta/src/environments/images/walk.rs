@@ -89,12 +89,19 @@ impl Walk<'_> {
     fn target(&self, path: &Path, name: &str) -> Result<Option<fs::FileType>> {
         let canonical = match fs::canonicalize(path) {
             Ok(canonical) => canonical,
-            Err(_) if !is_picture(name) && ending(name) != "zip" => return Ok(None),
+            // What has no ending may have been a class.
+            Err(_) if !is_picture(name) && !matches!(&*ending(name), "zip" | "") => return Ok(None),
+            Err(source) if source.kind() == ErrorKind::PermissionDenied => {
+                return Err(Error::io("follow the link", path, source));
+            }
             Err(source) if source.kind() == ErrorKind::NotFound => {
                 let message = "is a link to something that is not there; restore it, or remove the link";
                 return Err(Error::input(path.display(), message));
             }
-            Err(source) => return Err(Error::io("follow the link", path, source)),
+            Err(source) => {
+                let message = format!("is a link that leads nowhere ({source}); remove it");
+                return Err(Error::input(path.display(), message));
+            }
         };
         let kind = fs::metadata(&canonical).map_err(|source| Error::io("read", path, source))?.file_type();
         let matters = kind.is_dir() || is_picture(name) || ending(name) == "zip";

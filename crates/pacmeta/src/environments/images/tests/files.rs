@@ -186,6 +186,23 @@ fn equal_names_in_a_zip_file_are_refused() {
 }
 
 #[test]
+fn a_method_of_compression_that_is_not_read_is_named_before_anything_is_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.zip");
+    pack(&path, &[("a/1.png", b"y")]);
+    let mut bytes = fs::read(&path).unwrap();
+    let directory = bytes.windows(4).position(|part| part == b"PK\x01\x02").unwrap();
+    // stated in front of the entry and in the directory
+    for place in [8, directory + 10] {
+        bytes[place..place + 2].copy_from_slice(&14u16.to_le_bytes());
+    }
+    fs::write(&path, bytes).unwrap();
+    let message = problem(&path);
+    assert!(message.contains("entry `a/1.png`: is compressed by a method that is not read"), "{message}");
+    assert!(message.contains("pack the zip file again with deflate"), "{message}");
+}
+
+#[test]
 fn entries_larger_than_they_say_or_than_allowed_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.zip");
@@ -246,7 +263,7 @@ fn links_stay_inside_the_folder() {
     let data = place.path().join("data");
     symlink("a", data.join("b")).unwrap();
     symlink("../a/1.png", data.join("a/2.png")).unwrap();
-    symlink("nowhere", data.join("dangling")).unwrap();
+    symlink("nowhere", data.join("dangling.txt")).unwrap();
     symlink("/etc/hostname", data.join("notes")).unwrap();
     let listing = Listing::find(&data, Wanted::Classes).unwrap();
     assert_eq!(paths(&listing), ["a/1.png", "a/2.png", "b/1.png", "b/2.png"]);
@@ -256,6 +273,8 @@ fn links_stay_inside_the_folder() {
         ("../../outside/1.png", "a/3.png", "is a link out of the folder"),
         ("..", "a/above", "is a link to a folder that it lies in"),
         ("nowhere", "a/4.png", "is a link to something that is not there; restore it, or remove the link"),
+        ("nowhere", "class", "is a link to something that is not there; restore it, or remove the link"),
+        ("5.png", "a/5.png", "is a link that leads nowhere ("),
     ] {
         let link = data.join(link);
         symlink(target, &link).unwrap();
