@@ -83,6 +83,12 @@ fn adapting_takes_steps_a_rate_and_pairs_and_says_what_it_cuts() {
     let [slow, fast] = ["1e-6", "0.1"].map(|rate| (probability(&["--rate", rate]) - 0.5).abs());
     assert!(slow < 1e-2 && slow < fast, "{slow} {fast}");
     place.refused(&[&adapt[..], &["--rate", "0"]].concat(), &["--rate", "above 0"]);
+    for command in ["evaluate", "bound"] {
+        place.refused(
+            &[command, "run", "--tasks", "few.jsonl"],
+            &["run", "is a run of texts", "pacmeta adapt"],
+        );
+    }
     let rise = |rate: &str| place.run(&[&adapt[..], &["--steps", "1", "--rate", rate]].concat()).stderr;
     assert!(rise("100").contains("few.jsonl: 1 steps of rate 100 raised the loss"), "{}", rise("100"));
     assert!(!rise("0.001").contains("raised the loss"), "{}", rise("0.001"));

@@ -212,6 +212,10 @@ fn descend(
     let mut wide = vec![0.0; single.len()];
     let mut optimiser = Optimiser::new(single.len(), tuning.rate, 0.0);
     let first = slope_at(&single, &mut slope)?;
+    if !first.is_finite() {
+        let message = "the loss is not finite before the first step: the encoder's features are no finite numbers; is it whole?";
+        return Err(Error::input("adapting to the support", message));
+    }
     let mut last = first;
     for step in 0..tuning.steps {
         wide.iter_mut().zip(&slope).for_each(|(wide, &value)| *wide = f64::from(value));
@@ -220,7 +224,7 @@ fn descend(
         last = slope_at(&single, &mut slope)?;
         if !last.is_finite() {
             let message = format!(
-                "the loss is not finite after step {} at rate {}; choose a smaller rate",
+                "the loss is not finite after step {} at rate {}; choose a smaller `evaluation.rate` (`adapt`: --rate)",
                 step + 1,
                 tuning.rate
             );
@@ -228,4 +232,24 @@ fn descend(
         }
     }
     Ok(Adapted { parameters: single, classes, losses: [first, last] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_that_are_not_finite_have_a_cause() {
+        let refusal = |losses: [f64; 2]| {
+            let mut losses = losses.into_iter();
+            let tuning = FineTuning { steps: 1, rate: 1e9 };
+            descend(vec![0.0], 2, tuning, |_, _| Ok(losses.next().unwrap())).unwrap_err().to_string()
+        };
+        assert!(refusal([f64::NAN, 1.0]).contains("before the first step: the encoder's features"));
+        let after = refusal([1.0, f64::INFINITY]);
+        assert!(
+            after.contains("after step 1 at rate 1000000000; choose a smaller `evaluation.rate`"),
+            "{after}"
+        );
+    }
 }

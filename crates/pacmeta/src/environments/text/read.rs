@@ -87,9 +87,14 @@ pub fn read_folder(path: &Path) -> Result<Vec<LabelledTexts>> {
     for entry in std::fs::read_dir(path).map_err(list_error)? {
         let file = entry.map_err(list_error)?.path();
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let matters = (name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")) && !name.starts_with('.');
-        if !matters || !file.is_file() {
+        let lower = name.to_ascii_lowercase();
+        if name.starts_with('.') || !(lower.ends_with(".jsonl") || lower.ends_with(".jsonl.gz")) {
             continue;
+        }
+        if !file.is_file() {
+            let message =
+                "is no file, or a link to nothing; expected labelled sentences: restore, rename or remove it";
+            return Err(Error::input(file.display(), message));
         }
         if let Some(before) = files.insert(task_name(&file), file.clone()) {
             let message = format!("is the same task as {}; remove one of them", before.display());
@@ -122,7 +127,7 @@ pub fn open_folder(path: &Path, tokeniser: &Tokeniser) -> Result<Vec<TextTask>> 
 /// The file name without its ending.
 fn task_name(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    let stem = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".GZ")).unwrap_or(&name);
     match stem.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
         _ => stem.to_owned(),

@@ -204,6 +204,12 @@ fn folders_hold_a_task_a_file() {
     assert_eq!(names, ["a", "b"]);
     assert_eq!(tasks[0].train, tasks[1].train);
     assert_eq!(read_folder(&folder.path().join("b.jsonl")).unwrap()[0].name, "b");
+    write("C.JSONL", TWO.as_bytes());
+    assert_eq!(read_folder(folder.path()).unwrap()[0].name, "C", "no ending is passed over for its case");
+    std::fs::create_dir(folder.path().join("d.jsonl")).unwrap();
+    let error = read_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("d.jsonl") && error.contains("is no file"), "{error}");
+    std::fs::remove_dir(folder.path().join("d.jsonl")).unwrap();
     write("a.jsonl", TWO.as_bytes());
     let error = read_folder(folder.path()).unwrap_err().to_string();
     assert!(error.contains("is the same task as"), "{error}");
