@@ -218,6 +218,12 @@ impl Model {
                  regression",
             ));
         }
+        if checkpoint.tensor("embeddings.word").is_some() {
+            return Err(Error::input(
+                &origin,
+                "is an encoder of texts: use it with `pacmeta adapt RUN --support FILE --query FILE`; this command is for regression",
+            ));
+        }
         if checkpoint.tensors.iter().any(|tensor| tensor.name.starts_with("parameters.")) {
             return Err(Error::input(
                 &origin,

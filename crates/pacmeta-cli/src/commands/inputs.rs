@@ -7,36 +7,14 @@ use pacmeta::environments::table::{
     ColumnsOf, Format, TableOptions, TaskTable, are_default_names, parse_csv_for, parse_json, parse_json_for,
     read_bytes,
 };
-use pacmeta::images::ImageModel;
 use pacmeta::learners::{Learner, TargetTemperature};
-use pacmeta::text::TextModel;
-use pacmeta::training::checkpoint::Checkpoint;
 use pacmeta::{Error, Model, Result, Task};
 
 use crate::arguments::TemperatureArgument;
 use crate::output::warn;
 
-/// Refuses a run of pictures or texts where tables are meant.
-fn refuse_classifiers(run: &Path) -> Result<()> {
-    let file = if run.is_dir() { run.join("prior.safetensors") } else { run.to_path_buf() };
-    if !file.is_file() || file.extension().is_none_or(|ending| ending != "safetensors") {
-        return Ok(()); // the caller knows what to say
-    }
-    let checkpoint = Checkpoint::read(&file)?;
-    let of = match (ImageModel::is_in(&checkpoint), TextModel::is_in(&checkpoint)) {
-        (true, _) => "pictures",
-        (_, true) => "texts",
-        _ => return Ok(()),
-    };
-    let message = format!(
-        "is a run of {of}, and this command is for runs of tables; `pacmeta adapt` classifies with it, and its report has its scores"
-    );
-    Err(Error::input(run.display(), message))
-}
-
 /// Reads a model and applies `--temperature`.
 pub(super) fn read_model(run: &Path, temperature: Option<TemperatureArgument>) -> Result<Model> {
-    refuse_classifiers(run)?;
     let model = Model::read(run)?;
     let Some(temperature) = temperature else { return Ok(model) };
     let refuse = |message: &str| Err(Error::input("option `--temperature`", message));

@@ -86,7 +86,7 @@ fn adapting_takes_steps_a_rate_and_pairs_and_says_what_it_cuts() {
     for command in ["evaluate", "bound"] {
         place.refused(
             &[command, "run", "--tasks", "few.jsonl"],
-            &["run", "is a run of texts", "pacmeta adapt"],
+            &["run", "is an encoder of texts", "pacmeta adapt"],
         );
     }
     let rise = |rate: &str| place.run(&[&adapt[..], &["--steps", "1", "--rate", rate]].concat()).stderr;
