@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pacmeta::environments::text::Tokeniser;
-use pacmeta::priors::pretrained;
+use pacmeta::priors::pretrained::{self, Encoder};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(tokeniser) = Tokeniser::parse_vocabulary("vocab.txt", bytes, 16) {
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Some(middle) = bytes.iter().position(|&byte| byte == 0) else { return };
     let (config, tensors) = (&bytes[..middle], &bytes[middle + 1..]);
-    if let Ok((shape, parameters)) = pretrained::parse(config, tensors, None) {
+    if let Ok(Encoder { shape, parameters, .. }) = pretrained::parse(config, tensors, None) {
         assert_eq!(shape.layout().expect("the shape was checked").len(), parameters.values().len());
         assert!(parameters.values().iter().all(|value| value.is_finite()));
     }

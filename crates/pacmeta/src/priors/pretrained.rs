@@ -37,6 +37,17 @@ use tensors::TensorFile;
 /// The largest `config.json`: far above any.
 const LARGEST_CONFIG: u64 = 1 << 22;
 
+/// A model without a tokeniser.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Encoder {
+    /// Its sizes.
+    pub shape: EncoderShape,
+    /// Its numbers.
+    pub parameters: Parameters<f32>,
+    /// Layers that the file has above those that its `config.json` asks for.
+    pub unused_layers: usize,
+}
+
 /// A model and its tokeniser.
 #[derive(Debug, Clone)]
 pub struct Pretrained {
@@ -46,6 +57,8 @@ pub struct Pretrained {
     pub parameters: Parameters<f32>,
     /// Its tokeniser.
     pub tokeniser: Tokeniser,
+    /// Layers that the file has above those that its `config.json` asks for.
+    pub unused_layers: usize,
 }
 
 /// Refuses a path that is no folder, with how to get an encoder; `option` is where the user named it.
@@ -78,16 +91,17 @@ pub fn check_folder(folder: &Path, option: &str) -> Result<()> {
 pub fn open(folder: &Path, limit: usize, pooling: Option<Pooling>) -> Result<Pretrained> {
     check_folder(folder, "prior.model")?;
     let tokeniser = Tokeniser::open(folder, limit)?;
-    let (shape, parameters) = load(folder, pooling)?;
+    let Encoder { shape, parameters, unused_layers } = load(folder, pooling)?;
     check_fits(&shape, &tokeniser)?;
-    Ok(Pretrained { tokeniser: tokeniser.with_segments(shape.segments), shape, parameters })
+    let tokeniser = tokeniser.with_segments(shape.segments);
+    Ok(Pretrained { shape, parameters, tokeniser, unused_layers })
 }
 
 /// Loads the encoder of a folder.
 ///
 /// # Errors
 /// When a file is missing or does not hold what it should, with the key or tensor.
-pub fn load(folder: &Path, pooling: Option<Pooling>) -> Result<(EncoderShape, Parameters<f32>)> {
+pub fn load(folder: &Path, pooling: Option<Pooling>) -> Result<Encoder> {
     let config = folder.join("config.json");
     if !config.is_file() {
         return Err(Error::input(
@@ -116,11 +130,7 @@ pub fn load(folder: &Path, pooling: Option<Pooling>) -> Result<(EncoderShape, Pa
 ///
 /// # Errors
 /// As for [`load`].
-pub fn parse(
-    config: &[u8],
-    tensors: &[u8],
-    pooling: Option<Pooling>,
-) -> Result<(EncoderShape, Parameters<f32>)> {
+pub fn parse(config: &[u8], tensors: &[u8], pooling: Option<Pooling>) -> Result<Encoder> {
     let config = ModelConfig::parse("config.json", config)?;
     let file = TensorFile::open("model.safetensors", Cursor::new(tensors), tensors.len() as u64)?;
     assemble(&config, file, pooling)
@@ -155,7 +165,7 @@ fn assemble<R: Read + Seek>(
     config: &ModelConfig,
     mut file: TensorFile<R>,
     pooling: Option<Pooling>,
-) -> Result<(EncoderShape, Parameters<f32>)> {
+) -> Result<Encoder> {
     let prefix = names::prefix(file.names());
     let has_pooler = || file.has(&format!("{prefix}{}", names::POOLER));
     let pooling = pooling.unwrap_or_else(|| if has_pooler() { Pooling::Pooler } else { Pooling::First });
@@ -177,17 +187,14 @@ fn assemble<R: Read + Seek>(
     };
     let expected: Vec<(Vec<String>, &[usize])> =
         layout.entries().iter().map(|entry| (candidates(&entry.name), &entry.shape[..])).collect();
-    file.check_names_and_shapes(&expected, pooling)?;
-    let found: Vec<String> = expected
-        .iter()
-        .map(|(candidates, shape)| file.find(candidates, shape, pooling))
-        .collect::<Result<_>>()?;
+    let found = file.find_all(&expected, pooling)?;
+    let unused_layers = names::unused_layers(config.family, &prefix, shape.layers, file.names());
     let mut parameters = Parameters::zeros(Arc::new(layout));
     let ranges: Vec<_> = parameters.layout().entries().iter().map(|entry| entry.range()).collect();
     for (name, range) in found.iter().zip(ranges) {
         file.read(name, &mut parameters.values_mut()[range])?;
     }
-    Ok((shape, parameters))
+    Ok(Encoder { shape, parameters, unused_layers })
 }
 
 /// Why there is no `model.safetensors`, and what to do.

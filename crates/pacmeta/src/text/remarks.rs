@@ -38,6 +38,7 @@ pub(super) fn of_tokens<'a>(
 ) -> Vec<String> {
     let tokeniser = &pretrained.tokeniser;
     let of_encoder = of_vocabulary(tokeniser.vocabulary(), pretrained.shape.vocabulary);
+    let of_layers = of_layers(pretrained.shape.layers, pretrained.unused_layers);
     let of_words = of_unknown_words(pretrained, tasks.clone());
     let cut = tasks.filter(|task| task.truncated > 0).map(|task| {
         format!(
@@ -48,7 +49,17 @@ pub(super) fn of_tokens<'a>(
             tokeniser.limit()
         )
     });
-    of_encoder.into_iter().chain(of_words).chain(cut).collect()
+    of_encoder.into_iter().chain(of_layers).chain(of_words).chain(cut).collect()
+}
+
+/// Whether the file of an encoder has more layers than are taken.
+fn of_layers(layers: usize, unused: usize) -> Option<String> {
+    (unused > 0).then(|| {
+        format!(
+            "config.json asks for {layers} layers, and model.safetensors has {} (`prior.model`); those above are left out",
+            layers + unused
+        )
+    })
 }
 
 /// Whether a tokeniser has so many fewer tokens than there are embeddings that it may be another model's.

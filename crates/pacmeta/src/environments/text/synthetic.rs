@@ -195,7 +195,7 @@ pub fn model(key: Key, limit: usize) -> Result<Pretrained> {
     let parameters = random_parameters(&shape, key)?;
     let tokeniser = Tokeniser::from_words(&words(), limit)?;
     crate::priors::pretrained::check_fits(&shape, &tokeniser)?;
-    Ok(Pretrained { shape, parameters, tokeniser })
+    Ok(Pretrained { shape, parameters, tokeniser, unused_layers: 0 })
 }
 
 /// Random numbers for an encoder: norms at one and zero, biases zero, word embeddings of standard deviation 1 and others of

@@ -84,11 +84,31 @@ impl Reader<'_> {
     fn size(&self, key: &str) -> Result<usize> {
         let Some(value) = self.fields.get(key) else {
             let hint = did_you_mean(key, self.fields.keys().map(String::as_str));
-            return Err(self.wrong(key, format!("is missing{hint}; expected a whole number")));
+            return Err(self.wrong(key, format!("is missing{hint}; expected a whole number above 0")));
         };
         let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-        number.ok_or_else(|| {
-            self.wrong(key, format!("is {}; expected a whole number", quoted(&value.to_string())))
+        number.filter(|&number| number > 0).ok_or_else(|| {
+            self.wrong(key, format!("is {}; expected a whole number above 0", quoted(&value.to_string())))
+        })
+    }
+
+    /// The number of heads, among which the hidden size is divided.
+    fn heads(&self, key: &str, hidden: usize, hidden_key: &str) -> Result<usize> {
+        let heads = self.size(key)?;
+        if hidden.is_multiple_of(heads) {
+            return Ok(heads);
+        }
+        let message = format!(
+            "is {heads}, by which the {hidden} of `{hidden_key}` cannot be divided; copy the file again"
+        );
+        Err(self.wrong(key, message))
+    }
+
+    fn epsilon(&self, key: &str) -> Result<f64> {
+        let Some(value) = self.fields.get(key) else { return Ok(EPSILON) };
+        // It is there to keep a variance off zero; states vary by about 1.
+        value.as_f64().filter(|&epsilon| epsilon > 0.0 && epsilon < 1.0).ok_or_else(|| {
+            self.wrong(key, format!("is {}; expected a number between 0 and 1", quoted(&value.to_string())))
         })
     }
 
@@ -119,34 +139,29 @@ impl Reader<'_> {
         if self.fields.get("is_decoder").and_then(Value::as_bool) == Some(true) {
             return Err(self.wrong("is_decoder", "found true; encoders are understood"));
         }
-        let epsilon = match self.fields.get("layer_norm_eps") {
-            None => EPSILON,
-            Some(value) => match value.as_f64() {
-                Some(epsilon) => epsilon,
-                None => return Err(self.wrong("layer_norm_eps", "expected a number")),
-            },
-        };
+        let hidden = self.size("hidden_size")?;
         Ok(EncoderShape {
             vocabulary: self.size("vocab_size")?,
             positions: self.size("max_position_embeddings")?,
             segments: self.size_or("type_vocab_size", 2)?,
-            hidden: self.size("hidden_size")?,
-            heads: self.size("num_attention_heads")?,
+            hidden,
+            heads: self.heads("num_attention_heads", hidden, "hidden_size")?,
             intermediate: self.size("intermediate_size")?,
             layers: self.size("num_hidden_layers")?,
-            epsilon,
+            epsilon: self.epsilon("layer_norm_eps")?,
             activation: self.activation("hidden_act")?,
             pooling: Pooling::First,
         })
     }
 
     fn distil_bert(&self) -> Result<EncoderShape> {
+        let hidden = self.size("dim")?;
         Ok(EncoderShape {
             vocabulary: self.size("vocab_size")?,
             positions: self.size("max_position_embeddings")?,
             segments: 0,
-            hidden: self.size("dim")?,
-            heads: self.size("n_heads")?,
+            hidden,
+            heads: self.heads("n_heads", hidden, "dim")?,
             intermediate: self.size("hidden_dim")?,
             layers: self.size("n_layers")?,
             epsilon: EPSILON,

@@ -1,5 +1,7 @@
 //! Tensors by our names and by those in files.
 
+use std::collections::BTreeSet;
+
 use super::config::Family;
 
 /// The tensor by which a pooler is known, without the prefix.
@@ -33,6 +35,27 @@ pub(super) fn candidates(family: Family, ours: &str) -> Vec<String> {
     names
 }
 
+/// How many layers a file has above the first `layers`.
+pub(super) fn unused_layers<'a>(
+    family: Family,
+    prefix: &str,
+    layers: usize,
+    names: impl Iterator<Item = &'a str>,
+) -> usize {
+    let folder = format!("{prefix}{}.layer.", folder(family));
+    let number = |name: &str| name.strip_prefix(&folder)?.split('.').next()?.parse::<usize>().ok();
+    let above: BTreeSet<usize> = names.filter_map(number).filter(|&layer| layer >= layers).collect();
+    above.len()
+}
+
+/// What the names of layers begin with.
+fn folder(family: Family) -> &'static str {
+    match family {
+        Family::Bert => "encoder",
+        Family::DistilBert => "transformer",
+    }
+}
+
 fn stem(family: Family, place: &str) -> String {
     match place {
         "embeddings.word" => return "embeddings.word_embeddings".into(),
@@ -44,35 +67,29 @@ fn stem(family: Family, place: &str) -> String {
     }
     let inside_layers = place.strip_prefix("layer.").and_then(|rest| rest.split_once('.'));
     let Some((layer, part)) = inside_layers else { return place.to_owned() };
-    let (folder, name) = match family {
-        Family::Bert => (
-            "encoder",
-            match part {
-                "attention.query" => "attention.self.query",
-                "attention.key" => "attention.self.key",
-                "attention.value" => "attention.self.value",
-                "attention.output" => "attention.output.dense",
-                "attention.norm" => "attention.output.LayerNorm",
-                "up" => "intermediate.dense",
-                "down" => "output.dense",
-                "norm" => "output.LayerNorm",
-                other => other,
-            },
-        ),
-        Family::DistilBert => (
-            "transformer",
-            match part {
-                "attention.query" => "attention.q_lin",
-                "attention.key" => "attention.k_lin",
-                "attention.value" => "attention.v_lin",
-                "attention.output" => "attention.out_lin",
-                "attention.norm" => "sa_layer_norm",
-                "up" => "ffn.lin1",
-                "down" => "ffn.lin2",
-                "norm" => "output_layer_norm",
-                other => other,
-            },
-        ),
+    let name = match family {
+        Family::Bert => match part {
+            "attention.query" => "attention.self.query",
+            "attention.key" => "attention.self.key",
+            "attention.value" => "attention.self.value",
+            "attention.output" => "attention.output.dense",
+            "attention.norm" => "attention.output.LayerNorm",
+            "up" => "intermediate.dense",
+            "down" => "output.dense",
+            "norm" => "output.LayerNorm",
+            other => other,
+        },
+        Family::DistilBert => match part {
+            "attention.query" => "attention.q_lin",
+            "attention.key" => "attention.k_lin",
+            "attention.value" => "attention.v_lin",
+            "attention.output" => "attention.out_lin",
+            "attention.norm" => "sa_layer_norm",
+            "up" => "ffn.lin1",
+            "down" => "ffn.lin2",
+            "norm" => "output_layer_norm",
+            other => other,
+        },
     };
-    format!("{folder}.layer.{layer}.{name}")
+    format!("{}.layer.{layer}.{name}", folder(family))
 }

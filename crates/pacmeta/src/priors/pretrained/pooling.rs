@@ -16,14 +16,15 @@ pub(super) fn stated(folder: &Path) -> Result<Option<Pooling>> {
     // Newer files name the mode, older ones have a flag for each.
     let named = config.get("pooling_mode").and_then(Value::as_str);
     let flag = |name: &str| config.get(name).and_then(Value::as_bool) == Some(true);
+    let (mean, first) = (flag("pooling_mode_mean_tokens"), flag("pooling_mode_cls_token"));
     match named {
         Some("mean") => Ok(Some(Pooling::Mean)),
         Some("cls") => Ok(Some(Pooling::First)),
-        None if flag("pooling_mode_mean_tokens") => Ok(Some(Pooling::Mean)),
-        None if flag("pooling_mode_cls_token") => Ok(Some(Pooling::First)),
+        None if mean && !first => Ok(Some(Pooling::Mean)),
+        None if first && !mean => Ok(Some(Pooling::First)),
         _ => Err(Error::input(
             path.display(),
-            "states a pooling that is not offered (mean and first token are); choose one of mean, first and pooler yourself",
+            "states a pooling that is not offered (mean or first token are, not both); set `prior.pooling` to mean, first or pooler",
         )),
     }
 }

@@ -1,6 +1,6 @@
 //! `model.safetensors`, read tensor by tensor: never more than a few megabytes beside the parameters.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{Read, Seek, SeekFrom};
 
 use half::{bf16, f16};
@@ -12,17 +12,42 @@ use crate::environments::table::quoted;
 use crate::error::{Error, Result};
 use crate::training::checkpoint::safetensors_file::{Header, MAX_HEADER, PREFIX, element_count};
 
+/// How the pointers begin that Git LFS leaves in place of files.
+const GIT_LFS: [u8; PREFIX] = *b"version ";
+
 /// Bytes read at once, a multiple of every type's size.
 const PIECE: usize = 1 << 20;
 
 /// Names this alike are suggested.
 const ALIKE: f64 = 0.6;
 
-/// Missing, and misshapen, tensors that are named.
+/// Tensors that are named, of each kind of fault.
 const NAMED: usize = 10;
+
+/// The types that are read, in words.
+const TYPES: &str = "F32, F16, BF16 and F64";
 
 /// Longer names are not compared: comparing takes time in the product of the lengths.
 const LONGEST_NAME: usize = 120;
+
+/// What can be wrong with a tensor that is needed.
+enum Fault<'a> {
+    Missing { name: &'a String, shape: &'a [usize] },
+    Shape { name: &'a String, found: Vec<usize>, shape: &'a [usize] },
+    Type { name: &'a String, found: Dtype },
+    Bytes { name: &'a String, start: usize, end: usize },
+}
+
+impl Fault<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Fault::Missing { name, .. }
+            | Fault::Shape { name, .. }
+            | Fault::Type { name, .. }
+            | Fault::Bytes { name, .. } => name,
+        }
+    }
+}
 
 /// A file of tensors.
 pub(super) struct TensorFile<R> {
@@ -43,6 +68,10 @@ impl<R: Read + Seek> TensorFile<R> {
             return Err(cut_off());
         }
         reader.read_exact(&mut prefix).map_err(io_error)?;
+        if prefix == GIT_LFS {
+            let message = "is the pointer that Git LFS leaves in place of a large file; fetch the file itself (`git lfs pull`)";
+            return Err(Error::input(origin, message));
+        }
         let header_length = u64::from_le_bytes(prefix);
         if header_length > MAX_HEADER as u64 || header_length > length - PREFIX as u64 {
             return Err(cut_off());
@@ -56,11 +85,20 @@ impl<R: Read + Seek> TensorFile<R> {
             )
         })?;
         let data_start = PREFIX as u64 + header_length;
+        let data_length = length - data_start;
+        let last = header.tensors.iter().map(|(_, info)| info.data_offsets.1 as u64).max().unwrap_or(0);
+        if data_length > last {
+            let message = format!(
+                "{} bytes follow the last tensor: this is more than one file, or another one; copy it again",
+                data_length - last
+            );
+            return Err(Error::input(origin, message));
+        }
         Ok(Self {
             origin: origin.to_owned(),
             reader,
             data_start,
-            data_length: length - data_start,
+            data_length,
             tensors: header.tensors.into_iter().collect(),
         })
     }
@@ -86,102 +124,139 @@ impl<R: Read + Seek> TensorFile<R> {
         candidates.iter().find_map(|name| Some((name, self.tensors.get(name)?)))
     }
 
-    /// Refuses a file in which more than one of these tensors, by their possible names and shapes, is missing or has
-    /// another shape: all of them are named at once.
-    pub(super) fn check_names_and_shapes(
+    /// The names under which the file has these tensors, by their possible names and shapes.
+    ///
+    /// # Errors
+    /// When one is missing, has another shape or a type that is not read, or lacks bytes. All such tensors are named at once.
+    pub(super) fn find_all(
         &self,
         expected: &[(Vec<String>, &[usize])],
         pooling: Pooling,
-    ) -> Result<()> {
-        let mut missing = Vec::new();
-        let mut misshapen = Vec::new();
+    ) -> Result<Vec<String>> {
+        let mut found = Vec::with_capacity(expected.len());
+        let mut faults = Vec::new();
         for (candidates, shape) in expected {
-            match self.first_of(candidates) {
-                None => missing.push(candidates[0].as_str()),
-                Some((name, info)) if info.shape != *shape => {
-                    misshapen.push(format!("`{name}` is {:?} in place of {shape:?}", info.shape));
-                }
-                Some(_) => {}
+            match self.find(candidates, shape) {
+                Ok(name) => found.push(name.clone()),
+                Err(fault) => faults.push(fault),
             }
         }
-        if missing.len() + misshapen.len() <= 1 {
-            return Ok(());
+        if faults.is_empty() {
+            return Ok(found);
+        }
+        let asked_for: HashSet<&str> =
+            expected.iter().flat_map(|(candidates, _)| candidates.iter().map(String::as_str)).collect();
+        let spare: Vec<&str> = self.names().filter(|name| !asked_for.contains(name)).collect();
+        Err(match &faults[..] {
+            [only] => Error::input_at(
+                &self.origin,
+                format!("tensor `{}`", only.name()),
+                self.explain(only, &spare, pooling),
+            ),
+            several => Error::input(&self.origin, self.explain_together(several, &spare, pooling)),
+        })
+    }
+
+    /// The one of these names that is there, with this shape, a known type and all its bytes.
+    fn find<'a>(
+        &self,
+        candidates: &'a [String],
+        shape: &'a [usize],
+    ) -> std::result::Result<&'a String, Fault<'a>> {
+        let Some((name, info)) = self.first_of(candidates) else {
+            return Err(Fault::Missing { name: &candidates[0], shape });
+        };
+        if info.shape != shape {
+            return Err(Fault::Shape { name, found: info.shape.clone(), shape });
+        }
+        let Some(width) = width(info.dtype) else {
+            return Err(Fault::Type { name, found: info.dtype });
+        };
+        let (start, end) = info.data_offsets;
+        let expected = element_count(shape).and_then(|count| count.checked_mul(width));
+        let length = end.checked_sub(start);
+        if length.is_none() || length != expected || end as u64 > self.data_length {
+            return Err(Fault::Bytes { name, start, end });
+        }
+        Ok(name)
+    }
+
+    /// What is wrong with the only tensor that is.
+    fn explain(&self, fault: &Fault<'_>, spare: &[&str], pooling: Pooling) -> String {
+        match fault {
+            Fault::Missing { name, shape } => {
+                let nearest =
+                    nearest(name, spare).map(|nearest| format!("; the nearest name is `{nearest}`"));
+                let instead = self.instead(name, pooling);
+                format!("is missing; expected shape {shape:?}{}{instead}", nearest.unwrap_or_default())
+            }
+            Fault::Shape { found, shape, .. } => format!(
+                "has shape {found:?}; config.json asks for {shape:?}: the two belong to different models"
+            ),
+            Fault::Type { found, .. } => format!("has type {found}; {TYPES} are read: convert it"),
+            Fault::Bytes { start, end, .. } if *end as u64 > self.data_length => format!(
+                "its bytes {start}..{end} lie outside the {} bytes of data: the file is cut off; copy it again",
+                self.data_length
+            ),
+            Fault::Bytes { start, end, .. } => {
+                format!("its bytes {start}..{end} are not those of its shape; copy the file again")
+            }
+        }
+    }
+
+    /// What is wrong with several tensors, by kinds.
+    fn explain_together(&self, faults: &[Fault<'_>], spare: &[&str], pooling: Pooling) -> String {
+        let (mut missing, mut misshapen, mut untyped, mut cut) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for fault in faults {
+            match fault {
+                Fault::Missing { name, .. } => missing.push(name.as_str()),
+                Fault::Shape { name, found, shape } => {
+                    misshapen.push(format!("`{name}` is {found:?} in place of {shape:?}"));
+                }
+                Fault::Type { name, found } => untyped.push(format!("`{name}` is {found}")),
+                Fault::Bytes { name, .. } => cut.push(format!("`{name}`")),
+            }
         }
         let mut parts = Vec::new();
         if let Some(first) = missing.first() {
-            let names = missing.iter().map(|name| format!("`{name}`")).collect();
+            let with_nearest = |name: &&str| match nearest(name, spare) {
+                Some(nearest) => format!("`{name}` (the nearest name is `{nearest}`)"),
+                None => format!("`{name}`"),
+            };
+            // No more are compared than are named.
+            let names = missing.iter().take(NAMED).map(with_nearest).collect();
             let instead = self.instead(first, pooling);
-            parts.push(format!("{} missing: {}{instead}", tensors_are(missing.len()), first_few(names)));
-        }
-        if !misshapen.is_empty() {
-            let count = tensors_are(misshapen.len());
             parts.push(format!(
-                "{count} not of the shape that config.json asks for: {}",
-                first_few(misshapen)
+                "{} missing: {}{instead}",
+                tensors_are(missing.len()),
+                listed(names, missing.len())
             ));
-        } else if pooling != Pooling::Pooler || !missing.iter().all(|name| name.contains("pooler")) {
+        }
+        let of_kind = |described: Vec<String>, kind: &str| {
+            let count = described.len();
+            (count > 0).then(|| format!("{} {kind}: {}", tensors_are(count), listed(described, count)))
+        };
+        parts.extend(of_kind(misshapen, "not of the shape that config.json asks for"));
+        parts.extend(of_kind(untyped, &format!("of a type that is not read ({TYPES} are: convert them)")));
+        parts.extend(of_kind(cut, "without all their bytes (the file is cut off; copy it again)"));
+        let only_the_pooler =
+            || pooling == Pooling::Pooler && missing.iter().all(|name| name.contains("pooler"));
+        if parts.len() == 1 && !missing.is_empty() && !only_the_pooler() {
             parts.push("does config.json belong to this file?".to_owned());
         }
-        Err(Error::input(&self.origin, parts.join("; ")))
+        parts.join("; ")
     }
 
     fn wrong(&self, name: &str, message: String) -> Error {
         Error::input_at(&self.origin, format!("tensor `{name}`"), message)
     }
 
-    /// The one of these names that is there, with this shape, a known type and all its bytes.
-    pub(super) fn find(&self, candidates: &[String], shape: &[usize], pooling: Pooling) -> Result<String> {
-        let Some((name, info)) = self.first_of(candidates) else {
-            return Err(self.missing(&candidates[0], shape, pooling));
-        };
-        if info.shape != shape {
-            let message = format!(
-                "has shape {:?}; config.json asks for {shape:?}: the two belong to different models",
-                info.shape
-            );
-            return Err(self.wrong(name, message));
-        }
-        let Some(width) = width(info.dtype) else {
-            let message = format!("has type {}; F32, F16, BF16 and F64 are read: convert it", info.dtype);
-            return Err(self.wrong(name, message));
-        };
-        let (start, end) = info.data_offsets;
-        let expected = element_count(shape).and_then(|count| count.checked_mul(width));
-        if end.checked_sub(start).is_none() || expected != Some(end - start) {
-            let message =
-                format!("its bytes {start}..{end} are not those of shape {shape:?}; copy the file again");
-            return Err(self.wrong(name, message));
-        }
-        if end as u64 > self.data_length {
-            let message = format!(
-                "its bytes {start}..{end} lie outside the {} bytes of data: the file is cut off; copy it again",
-                self.data_length
-            );
-            return Err(self.wrong(name, message));
-        }
-        Ok(name.clone())
-    }
-
-    fn missing(&self, name: &str, shape: &[usize], pooling: Pooling) -> Error {
-        let similarity = |other: &str| strsim::normalized_damerau_levenshtein(name, other);
-        let nearest = self
-            .names()
-            .filter(|other| other.len() <= LONGEST_NAME)
-            .map(|other| (similarity(other), other))
-            .filter(|&(similarity, _)| similarity >= ALIKE)
-            .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)));
-        let mut message = format!("is missing; expected shape {shape:?}");
-        if let Some((_, nearest)) = nearest {
-            message.push_str(&format!("; the nearest name is `{nearest}`"));
-        }
-        message.push_str(&self.instead(name, pooling));
-        self.wrong(name, message)
-    }
-
     /// What there is in place of a missing tensor.
     fn instead(&self, name: &str, pooling: Pooling) -> String {
         if pooling == Pooling::Pooler && name.contains("pooler") {
-            return "; choose another pooling (mean or first): this model has no pooler".to_owned();
+            return "; choose another pooling (`prior.pooling`, mean or first): this model has no pooler"
+                .to_owned();
         }
         let any = self.names().min();
         any.map_or(String::new(), |any| {
@@ -189,7 +264,7 @@ impl<R: Read + Seek> TensorFile<R> {
         })
     }
 
-    /// Reads a tensor that [`find`](Self::find) accepted.
+    /// Reads a tensor that [`find_all`](Self::find_all) accepted.
     pub(super) fn read(&mut self, name: &str, values: &mut [f32]) -> Result<()> {
         let Some(info) = self.tensors.get(name) else {
             return Err(self.wrong(name, "is missing".into()));
@@ -224,14 +299,26 @@ fn tensors_are(count: usize) -> String {
     if count == 1 { "1 tensor is".to_owned() } else { format!("{count} tensors are") }
 }
 
-/// The first [`NAMED`] of these, and how many more there are.
-fn first_few(mut all: Vec<String>) -> String {
-    let more = match all.len().saturating_sub(NAMED) {
+/// The first [`NAMED`] of these, and how many more of the `count` there are.
+fn listed(mut described: Vec<String>, count: usize) -> String {
+    described.truncate(NAMED);
+    let more = match count - described.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    all.truncate(NAMED);
-    all.join(", ") + &more
+    described.join(", ") + &more
+}
+
+/// The one of these names that is most like this one.
+fn nearest<'a>(name: &str, others: &[&'a str]) -> Option<&'a str> {
+    let alike = others.iter().filter(|other| other.len() <= LONGEST_NAME).map(|other| {
+        let similarity = strsim::normalized_damerau_levenshtein(name, other);
+        (similarity, *other)
+    });
+    alike
+        .filter(|&(similarity, _)| similarity >= ALIKE)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))
+        .map(|(_, nearest)| nearest)
 }
 
 /// The bytes of a number; none for types that are not read.

@@ -69,7 +69,7 @@ fn file(tensors: &BTreeMap<String, Vec<usize>>, dtype: Dtype) -> Vec<u8> {
     safetensors::serialize(views, None).unwrap()
 }
 
-fn parse_with(config: &Value, bytes: &[u8]) -> Result<(EncoderShape, Parameters<f32>)> {
+fn parse_with(config: &Value, bytes: &[u8]) -> Result<Encoder> {
     parse(config.to_string().as_bytes(), bytes, None)
 }
 
@@ -82,13 +82,17 @@ fn refusal(config: &Value, bytes: &[u8]) -> String {
 #[test]
 fn types_are_converted() {
     let expected = parse_with(&config(), &file(&tensors(), Dtype::F32)).unwrap();
-    assert_eq!(expected.0.pooling, Pooling::First, "there is no pooler");
-    assert_eq!(expected.1.tensor("layer.0.up.bias").unwrap(), [0.0, 0.125, 0.25, 0.375, 0.5, 0.625]);
+    assert_eq!(expected.shape.pooling, Pooling::First, "there is no pooler");
+    assert_eq!(expected.parameters.tensor("layer.0.up.bias").unwrap(), [0.0, 0.125, 0.25, 0.375, 0.5, 0.625]);
     for dtype in [Dtype::F64, Dtype::F16, Dtype::BF16] {
         assert_eq!(parse_with(&config(), &file(&tensors(), dtype)).unwrap(), expected, "{dtype}");
     }
     let message = refusal(&config(), &file(&tensors(), Dtype::I64));
-    assert!(message.contains("has type I64; F32, F16, BF16 and F64 are read"), "{message}");
+    assert!(
+        message.contains("21 tensors are of a type that is not read (F32, F16, BF16 and F64 are")
+            && message.contains("`embeddings.word_embeddings.weight` is I64, "),
+        "{message}"
+    );
 }
 
 #[test]
@@ -107,10 +111,11 @@ fn prefixes_old_names_and_further_tensors_do_not_matter() {
     let mut pooler = tensors();
     pooler.insert("pooler.dense.weight".into(), vec![HIDDEN, HIDDEN]);
     pooler.insert("pooler.dense.bias".into(), vec![HIDDEN]);
-    let (shape, parameters) = parse_with(&config(), &file(&pooler, Dtype::F32)).unwrap();
+    let Encoder { shape, parameters, .. } = parse_with(&config(), &file(&pooler, Dtype::F32)).unwrap();
     assert_eq!((shape.pooling, parameters.tensor("pooler.bias").unwrap().len()), (Pooling::Pooler, HIDDEN));
     let bytes = file(&pooler, Dtype::F32);
-    let (shape, parameters) = parse(config().to_string().as_bytes(), &bytes, Some(Pooling::Mean)).unwrap();
+    let Encoder { shape, parameters, .. } =
+        parse(config().to_string().as_bytes(), &bytes, Some(Pooling::Mean)).unwrap();
     assert_eq!((shape.pooling, parameters.tensor("pooler.bias")), (Pooling::Mean, None));
 }
 
@@ -159,7 +164,7 @@ fn missing_and_misshapen_tensors_are_named() {
         parse(config().to_string().as_bytes(), &bytes, Some(Pooling::Pooler)).unwrap_err().to_string();
     assert!(
         error.contains(
-            "2 tensors are missing: `pooler.dense.weight`, `pooler.dense.bias`; choose another pooling"
+            "2 tensors are missing: `pooler.dense.weight`, `pooler.dense.bias`; choose another pooling (`prior.pooling`"
         ),
         "{error}"
     );
@@ -177,10 +182,38 @@ fn missing_and_misshapen_tensors_are_named() {
             && message.contains(" and 11 more; the file has 1 tensors, such as `a`"),
         "{message}"
     );
+    // Of several misnamed tensors, each has its own nearest name, which no other tensor claims.
+    let mut misnamed = tensors();
+    for part in ["query", "key"] {
+        let name = format!("encoder.layer.0.attention.self.{part}.weight");
+        misnamed.remove(&name).unwrap();
+        misnamed.insert(name.replace(".weight", ".wieght"), vec![HIDDEN, HIDDEN]);
+    }
+    let message = refusal(&config(), &file(&misnamed, Dtype::F32));
+    for part in ["query", "key"] {
+        let expected = format!(
+            "`encoder.layer.0.attention.self.{part}.weight` (the nearest name is `encoder.layer.0.attention.self.{part}.wieght`)"
+        );
+        assert!(message.contains(&expected), "{message}");
+    }
     let mut deep = config();
     deep["num_hidden_layers"] = 60_000.into();
     let message = refusal(&deep, &bytes);
     assert!(message.contains("too few for the 60000 layers"), "{message}");
+}
+
+#[test]
+fn layers_that_are_left_out_are_counted() {
+    let mut deeper = tensors();
+    for (name, shape) in tensors().into_iter().filter(|(name, _)| name.contains("layer.0.")) {
+        deeper.insert(name.replace("layer.0.", "layer.1."), shape);
+    }
+    let bytes = file(&deeper, Dtype::F32);
+    let one = parse_with(&config(), &bytes).unwrap();
+    assert_eq!((one.shape.layers, one.unused_layers), (1, 1));
+    let mut both = config();
+    both["num_hidden_layers"] = 2.into();
+    assert_eq!(parse_with(&both, &bytes).unwrap().unused_layers, 0);
 }
 
 #[test]
@@ -196,6 +229,11 @@ fn damaged_files_are_refused() {
     let message = refusal(&config(), &infinite);
     assert!(message.contains("value") && message.contains("is inf"), "{message}");
     assert!(refusal(&config(), &u64::MAX.to_le_bytes()).contains("cut off"));
+    let mut twice = bytes.clone();
+    twice.extend_from_slice(&[0; 5]);
+    assert!(refusal(&config(), &twice).contains("5 bytes follow the last tensor"));
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+    assert!(refusal(&config(), pointer).contains("git lfs pull"));
 }
 
 #[test]
@@ -215,10 +253,20 @@ fn configs_are_checked() {
         ("hidden_act", json!("silu"), "key `hidden_act`: found `silu`"),
         ("hidden_size", json!("4"), "key `hidden_size`: is `\"4\"`; expected a whole number"),
         ("hidden_size", json!(-4), "expected a whole number"),
-        ("num_attention_heads", json!(3), "cannot be divided among 3 heads"),
-        ("vocab_size", json!(0), "vocabulary is 0"),
-        ("layer_norm_eps", json!("small"), "key `layer_norm_eps`: expected a number"),
-        ("layer_norm_eps", json!(0.0), "epsilon is 0"),
+        (
+            "num_attention_heads",
+            json!(3),
+            "key `num_attention_heads`: is 3, by which the 4 of `hidden_size` cannot",
+        ),
+        ("num_hidden_layers", json!(0), "key `num_hidden_layers`: is `0`; expected a whole number above 0"),
+        ("vocab_size", json!(0), "key `vocab_size`: is `0`"),
+        (
+            "layer_norm_eps",
+            json!("small"),
+            "key `layer_norm_eps`: is `\"small\"`; expected a number between 0 and 1",
+        ),
+        ("layer_norm_eps", json!(0.0), "key `layer_norm_eps`: is `0.0`"),
+        ("layer_norm_eps", json!(1e300), "key `layer_norm_eps`: is `1e+300`"),
         ("position_embedding_type", json!("relative_key"), "absolute positions are understood"),
         ("is_decoder", json!(true), "encoders are understood"),
     ] {
@@ -235,7 +283,7 @@ fn configs_are_checked() {
     let mut old = config();
     old.as_object_mut().unwrap().remove("model_type");
     assert!(parse_with(&old, &bytes).is_ok(), "the first release's files have no model_type");
-    let tanh = parse_with(&with("hidden_act", json!("gelu_new")), &bytes).unwrap().0;
+    let tanh = parse_with(&with("hidden_act", json!("gelu_new")), &bytes).unwrap().shape;
     assert_eq!(tanh.activation, Activation::GeluTanh);
 }
 
@@ -256,21 +304,23 @@ fn folders_say_what_is_missing() {
         refused(None)
     );
     write("model.safetensors", &file(&tensors(), Dtype::F32));
-    assert_eq!(load(folder.path(), None).unwrap().0.pooling, Pooling::First);
+    assert_eq!(load(folder.path(), None).unwrap().shape.pooling, Pooling::First);
     // A sentence encoder says how it pools.
     std::fs::create_dir(folder.path().join("1_Pooling")).unwrap();
     write("1_Pooling/config.json", br#"{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}"#);
-    assert_eq!(load(folder.path(), None).unwrap().0.pooling, Pooling::Mean);
-    assert_eq!(load(folder.path(), Some(Pooling::First)).unwrap().0.pooling, Pooling::First);
+    assert_eq!(load(folder.path(), None).unwrap().shape.pooling, Pooling::Mean);
+    assert_eq!(load(folder.path(), Some(Pooling::First)).unwrap().shape.pooling, Pooling::First);
     write("1_Pooling/config.json", br#"{"pooling_mode_max_tokens": true}"#);
     assert!(refused(None).contains("states a pooling that is not offered"));
+    write("1_Pooling/config.json", br#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}"#);
+    assert!(refused(None).contains("not both); set `prior.pooling`"), "{}", refused(None));
     std::fs::create_dir(folder.path().join("pool")).unwrap();
     write("pool/config.json", br#"{"pooling_mode": "mean"}"#);
     write(
         "modules.json",
         br#"[{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "pool"}]"#,
     );
-    assert_eq!(load(folder.path(), None).unwrap().0.pooling, Pooling::Mean);
+    assert_eq!(load(folder.path(), None).unwrap().shape.pooling, Pooling::Mean);
     // A tokeniser of another model.
     write("vocab.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\n");
     let error = open(folder.path(), 8, None).unwrap_err().to_string();
@@ -310,7 +360,7 @@ proptest! {
         if let Some(cut) = cut {
             target.truncate(cut.index(target.len() + 1));
         }
-        if let Ok((shape, parameters)) = parse(&config, &bytes, None) {
+        if let Ok(Encoder { shape, parameters, .. }) = parse(&config, &bytes, None) {
             prop_assert_eq!(shape.layout().unwrap().len(), parameters.values().len());
             prop_assert!(parameters.values().iter().all(|value| value.is_finite()));
         }
