@@ -96,10 +96,12 @@ pub(super) fn run(model: TextModel, arguments: &Adapt) -> Result<()> {
     }
     let classified = model.classify(support, &queries.sentences)?;
     let files = [&arguments.support, query].map(|path| path.display());
-    for ((file, cut), unknown) in files.iter().zip(classified.truncated).zip(classified.unknown) {
+    let counts = [sentences.len(), queries.sentences.len()];
+    let of_files = files.iter().zip(counts).zip(classified.truncated).zip(classified.unknown);
+    for (((file, count), cut), unknown) in of_files {
         if cut > 0 {
             warn(&format!(
-                "{file}: {cut} examples are longer than the {} tokens that the encoder was trained for (`data.length`), and were cut",
+                "{file}: {cut} of {count} examples were cut to the {} tokens that the encoder was trained for (`data.length`)",
                 model.length()
             ));
         }

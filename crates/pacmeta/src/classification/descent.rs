@@ -186,8 +186,10 @@ impl Descent {
         let share = self.share();
         let mut mean = Terms::default();
         for (task, terms) in tasks.into_iter().enumerate() {
-            let terms =
-                terms.map_err(|error| Error::TaskFailed { iteration, task, reason: Box::new(error) })?;
+            let terms = terms.map_err(|error| match error.is_interruption() {
+                true => error,
+                false => Error::TaskFailed { iteration, task, reason: Box::new(error) },
+            })?;
             if !terms.objective.is_finite() {
                 return Err(self.diverged(format!("the loss of task {task} of the batch")));
             }
@@ -318,8 +320,10 @@ mod tests {
         assert!(matches!(descent.finish(0.0, terms(f64::NAN)), Err(Error::Diverged { iteration: 1, .. })));
         add_share(&mut descent.gradient, 1.0, &[f32::INFINITY]);
         assert!(matches!(descent.finish(0.0, terms(1.0)), Err(Error::Diverged { iteration: 1, .. })));
-        let failed = descent.finish(0.0, vec![Err(Error::ScoringInterrupted)]);
+        let failed = descent.finish(0.0, vec![Err(Error::input("a task", "is empty"))]);
         assert!(matches!(failed, Err(Error::TaskFailed { iteration: 1, task: 0, .. })));
+        let given_up = descent.finish(0.0, vec![Err(Error::Interrupted { iteration: 0 })]);
+        assert!(matches!(given_up, Err(Error::Interrupted { iteration: 0 })));
         assert_eq!((descent.parameters(), descent.iteration()), (&before, 0));
     }
 }

@@ -7,6 +7,7 @@
 //! | [`free_memory`] | what a run may take of the machine's memory |
 //! | `metadata` | what a checkpoint says of its network |
 //! | [`scores`] | small parts of scoring |
+//! | `rates` | rates that are seldom meant |
 //! | `files`, [`curves`] | what a run leaves for reports, and its learning curves |
 
 pub mod curves;
@@ -14,6 +15,7 @@ pub mod descent;
 pub(crate) mod files;
 pub mod free_memory;
 pub(crate) mod metadata;
+pub(crate) mod rates;
 pub mod run;
 pub mod scores;
 

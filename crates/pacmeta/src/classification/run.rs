@@ -100,7 +100,15 @@ pub trait MetaLearner {
     ///
     /// # Errors
     /// When a number is not finite; the parameters are then those before it.
-    fn step(&mut self) -> Result<Terms>;
+    fn step(&mut self) -> Result<Terms> {
+        self.step_unless(&|| false)
+    }
+
+    /// One iteration, given up before a task if asked to stop: iterations of large networks take minutes.
+    ///
+    /// # Errors
+    /// As [`Self::step`], and when stopped, as an interruption; the parameters are then those before it, too.
+    fn step_unless(&mut self, stop: &Stop<'_>) -> Result<Terms>;
 }
 
 /// What a run in a folder needs of pictures or texts.
@@ -190,11 +198,15 @@ fn go_on<T: Trainable>(
         validate(trainer.descent(), log, observer)?;
     }
     while trainer.descent().iteration() < training.iterations {
-        if observer.stop() {
-            directory.save_state(&trainer.descent().state(), &log.metrics)?;
-            return Err(Error::Interrupted { iteration: trainer.descent().iteration() });
-        }
-        let terms = trainer.step().map_err(|error| directory.note_divergence(error))?;
+        let watching: &dyn Observer = &*observer;
+        let terms = match trainer.step_unless(&|| watching.stop()) {
+            Ok(terms) => terms,
+            Err(error) if error.is_interruption() => {
+                directory.save_state(&trainer.descent().state(), &log.metrics)?;
+                return Err(error);
+            }
+            Err(error) => return Err(directory.note_divergence(error)),
+        };
         let iteration = trainer.descent().iteration();
         observer.iteration(iteration, training.iterations, &terms);
         let last = iteration == training.iterations;

@@ -47,6 +47,8 @@ pub(super) const DATA_KEYS: &[&str] = &[
 ];
 pub(super) const PRIOR_KEYS: &[&str] = &["model", "pooling", "threshold", "head"];
 pub(super) const EVALUATION_KEYS: &[&str] = &["shots", "draws", "queries", "steps", "rate"];
+/// The least `data.length`: a frame and a few words.
+pub(crate) const SHORTEST: usize = 8;
 /// The `data.path` and `prior.model` of generated sentences and of a small encoder with random weights.
 pub const SYNTHETIC: &str = "synthetic";
 
@@ -277,7 +279,7 @@ fn read_data(section: Section<'_>) -> Result<TextDataConfig> {
         path: PathBuf::from(path),
         tasks: section.texts("tasks")?.unwrap_or_default(),
         held_out: section.texts("held_out")?.unwrap_or_default(),
-        length: section.count("length", 8..=4096)?.unwrap_or(128),
+        length: section.count("length", SHORTEST..=4096)?.unwrap_or(128),
         examples: section.count("examples", 2..=100_000)?.unwrap_or(64),
         support: section.count("support", 1..=100_000)?.unwrap_or(32),
         sampling: section.choice("sampling", &["uniform", "square-root"])?.unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! What the user should know before a run: settings that are allowed, and seldom meant.
 
+use crate::classification::rates;
 use crate::config::ClassificationMethodKind::{Bmaml, Fomaml, Maml, Pacmaml};
 use crate::config::ImageConfig;
 use crate::error::Result;
@@ -8,7 +9,9 @@ use crate::priors::Downsampling;
 
 /// The remarks on how a method learns from its tasks.
 pub(super) fn of_method(config: &ImageConfig) -> Vec<String> {
-    [unbalanced_subset(config), nothing_unseen(config)].into_iter().flatten().collect()
+    let mut remarks = rates::remarks(config.training.rate, config.method.rate);
+    remarks.extend([unbalanced_subset(config), nothing_unseen(config)].into_iter().flatten());
+    remarks
 }
 
 /// A network that has no fast path.

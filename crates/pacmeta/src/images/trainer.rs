@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::pass::{AdaptingMethod, Network, Seen, TaskRoom};
 use crate::classification::descent::{Centre, DescentSettings, add_share};
-use crate::classification::{Descent, MetaLearner, Terms};
+use crate::classification::{Descent, MetaLearner, Stop, Terms};
 use crate::config::ImageConfig;
 use crate::config::images::{HeadStart, NormScale};
 use crate::environments::images::{ClassId, Episode, EpisodeSampler, ImageSet};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// From so many pictures on a task alone keeps all threads busy: tasks then run one after another, in one room.
 const LARGE_TASK: usize = 40;
@@ -84,7 +84,7 @@ impl MetaLearner for ImageTrainer<'_> {
         &mut self.descent
     }
 
-    fn step(&mut self) -> Result<Terms> {
+    fn step_unless(&mut self, stop: &Stop<'_>) -> Result<Terms> {
         let hyper_prior = self.descent.begin();
         let descent = &mut self.descent;
         let (way, batch, share) = (self.config.data.way, self.config.training.batch, descent.share());
@@ -95,7 +95,11 @@ impl MetaLearner for ImageTrainer<'_> {
             normalisation: self.config.training.normalisation,
         };
         let keys: Vec<Key> = (0..batch).map(|task| descent.task_key(task)).collect();
+        let done = descent.iteration();
         let pass = |task: usize, room: &mut TaskRoom| {
+            if stop() {
+                return Err(Error::Interrupted { iteration: done });
+            }
             let episode = sampler.draw(set, classes, keys[task].named("episode"));
             network.gradient(method, set, &episode, seen, keys[task].named("method"), room)
         };
@@ -104,6 +108,9 @@ impl MetaLearner for ImageTrainer<'_> {
         if self.rooms.len() < batch {
             for task in 0..batch {
                 terms.push(pass(task, &mut self.rooms[0]));
+                if terms[task].is_err() {
+                    break;
+                }
                 add_share(gradient, share, self.rooms[0].gradient());
             }
         } else {
@@ -118,6 +125,8 @@ impl MetaLearner for ImageTrainer<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use crate::environments::images::{Channels, PictureShape, SplitRecipe, Splits, StrokeOptions, strokes};
 
@@ -137,6 +146,23 @@ mod tests {
              support = {support}\nquery = 2\n[prior]\nfilters = {filters}\nblocks = 2\n{prior}\n[training]\nbatch = 2\n{training}\n"
         );
         ImageConfig::parse("test.toml", &text, &[]).unwrap()
+    }
+
+    #[test]
+    fn an_iteration_that_is_given_up_leaves_nothing_behind() {
+        let (set, splits) = characters();
+        // one room for all tasks, and a room for each
+        for filters in [4, 64] {
+            let config = config(filters, 1, "", "");
+            let trainer = || ImageTrainer::new(&config, &set, &splits.train).unwrap();
+            let (mut whole, mut given_up) = (trainer(), trainer());
+            let asked = AtomicUsize::new(0);
+            let error = given_up.step_unless(&|| asked.fetch_add(1, Ordering::Relaxed) == 1).unwrap_err();
+            assert!(error.is_interruption() && asked.into_inner() == 2, "{error}");
+            assert_eq!(given_up.descent().iteration(), 0);
+            assert_eq!(given_up.step().unwrap(), whole.step().unwrap());
+            assert_eq!(given_up.descent().parameters(), whole.descent().parameters());
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use pacmeta_tensor::Parameters;
 use pacmeta_tensor::encoder::{EncoderShape, Pooling};
 
+use crate::config::text::SHORTEST;
 use crate::environments::text::Tokeniser;
 use crate::error::{Error, Result};
 use crate::training::files::read_bounded;
@@ -150,10 +151,13 @@ pub fn check_fits(shape: &EncoderShape, tokeniser: &Tokeniser) -> Result<()> {
         return Err(Error::input(tokeniser.origin(), message));
     }
     if tokeniser.limit() > shape.positions {
+        let remedy = match shape.positions {
+            0..SHORTEST => "too few for sentences: take another model (`prior.model`)".to_owned(),
+            positions => format!("lower it to {positions} or less"),
+        };
         let message = format!(
-            "sequences of up to {} tokens are asked for, and the model has {} positions; lower it to {} or less",
+            "sequences of up to {} tokens are asked for, and the model has {} positions; {remedy}",
             tokeniser.limit(),
-            shape.positions,
             shape.positions
         );
         return Err(Error::config("data.length", message));

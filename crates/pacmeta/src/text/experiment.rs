@@ -249,6 +249,7 @@ impl TextExperiment {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = super::remarks::of_rates(&self.config, &self.prior);
         remarks.extend(self.remarks_on_tokens());
+        remarks.extend(super::remarks::of_files(&self.config.data));
         if self.held_out.is_empty() {
             remarks.push("no task is held out (`data.held_out`), so nothing will be scored".to_owned());
         }

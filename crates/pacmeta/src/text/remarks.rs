@@ -2,8 +2,11 @@
 
 use super::model::MANY_UNKNOWN;
 use super::prior::TextPrior;
+use crate::classification::rates;
 use crate::config::TextConfig;
-use crate::environments::text::TextTask;
+use crate::config::text::TextDataConfig;
+use crate::environments::table::listed;
+use crate::environments::text::{TextTask, passed_over};
 use crate::error::{Error, Result};
 use crate::priors::pretrained::Pretrained;
 
@@ -14,9 +17,9 @@ const PADDING: [usize; 5] = [8, 16, 32, 64, 128];
 
 /// The remarks on rates.
 pub(super) fn of_rates(config: &TextConfig, prior: &TextPrior) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = rates::remarks(config.training.rate, config.method.rate);
     let rate = config.training.rate;
-    if !config.prior.is_synthetic() && rate > LARGEST_RATE {
+    if !config.prior.is_synthetic() && rate > LARGEST_RATE && rate <= rates::LARGEST_OUTER {
         remarks.push(format!(
             "`training.rate` is {rate}, which spoils most pretrained encoders; they take 0.00001 (the default) to 0.0001"
         ));
@@ -29,6 +32,21 @@ pub(super) fn of_rates(config: &TextConfig, prior: &TextPrior) -> Vec<String> {
         ));
     }
     remarks
+}
+
+/// Whether there are files beside the tasks that may have been meant as tasks.
+pub(super) fn of_files(data: &TextDataConfig) -> Option<String> {
+    if data.is_synthetic() || !data.tasks.is_empty() {
+        return None;
+    }
+    let names = passed_over(&data.path);
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} in `data.path` {} not read: tasks are .jsonl files",
+            listed(names.iter().map(String::as_str)),
+            if names.len() == 1 { "was" } else { "were" }
+        )
+    })
 }
 
 /// The remarks on a tokeniser, and on what it makes of the examples of tasks.

@@ -7,10 +7,10 @@ use pacmeta_tensor::Parameters;
 use super::pass::{AdaptingMethod, TaskRoom, TextNetwork};
 use super::prior::TextPrior;
 use crate::classification::descent::{Centre, DescentSettings};
-use crate::classification::{Descent, MetaLearner, Terms};
+use crate::classification::{Descent, MetaLearner, Stop, Terms};
 use crate::config::TextConfig;
 use crate::environments::text::{Balance, EpisodeSampler, EpisodeSource};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::learners::network::RoomBytes;
 use crate::methods::SubsetRule;
 use crate::training::pieces;
@@ -89,12 +89,15 @@ impl MetaLearner for TextTrainer<'_> {
         &mut self.descent
     }
 
-    fn step(&mut self) -> Result<Terms> {
+    fn step_unless(&mut self, stop: &Stop<'_>) -> Result<Terms> {
         let hyper_prior = self.descent.begin();
         let batch = self.config.training.batch;
         let mut terms = Vec::with_capacity(batch);
         for task in 0..batch {
             let descent = &mut self.descent;
+            if stop() {
+                return Err(Error::Interrupted { iteration: descent.iteration() });
+            }
             let key = descent.task_key(task);
             let network = TextNetwork {
                 prior: self.prior,

@@ -76,6 +76,11 @@ impl<'a> Lines<'a> {
                 break;
             }
         }
+        if self.line.contains(&0) {
+            return Err(
+                self.wrong("the line has zero bytes, as text in UTF-16 has; save the file as UTF-8 text")
+            );
+        }
         match std::str::from_utf8(&self.line) {
             Ok(line) => Ok(Some((self.number, line.trim()))),
             Err(_) => Err(self.wrong("the text is not UTF-8; save the file as UTF-8")),

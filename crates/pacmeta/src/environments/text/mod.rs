@@ -42,7 +42,8 @@ mod tokens;
 pub use episodes::{Balance, EpisodeSampler, TaskSampling, TextEpisode};
 pub use mixture::{EpisodeSource, Mixture, TaskPool};
 pub use read::{
-    TextQueries, open_folder, parse_queries, parse_texts, read_folder, read_queries, read_task, read_texts,
+    TextQueries, open_folder, parse_queries, parse_texts, passed_over, read_folder, read_queries, read_task,
+    read_texts,
 };
 pub use task::{LabelledText, LabelledTexts, Part, Sentences, TextTask};
 pub use tokeniser::{Encoded, Tokeniser};

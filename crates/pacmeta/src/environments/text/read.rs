@@ -102,13 +102,38 @@ pub fn read_folder(path: &Path) -> Result<Vec<LabelledTexts>> {
         }
     }
     if files.is_empty() {
-        return Err(Error::input(
-            path.display(),
-            "there is no .jsonl or .jsonl.gz file in this folder; expected one file of labelled sentences a task",
-        ));
+        let others = passed_over(path);
+        let others = match &others[..] {
+            [] => String::new(),
+            [name] => format!(" (there is {}: convert it)", quoted(name)),
+            names => format!(" (there are {}: convert them)", listed(names.iter().map(String::as_str))),
+        };
+        let message = format!(
+            "there is no .jsonl or .jsonl.gz file in this folder{others}; expected one file of labelled sentences a task"
+        );
+        return Err(Error::input(path.display(), message));
     }
     files.values().map(|file| read_named(file)).collect()
 }
+
+/// The files of a folder that could have been meant as tasks, and are none by their endings; sorted.
+pub fn passed_over(folder: &Path) -> Vec<String> {
+    let meant = |name: &String| {
+        let lower = name.to_ascii_lowercase();
+        let plain = lower.strip_suffix(".gz").unwrap_or(&lower);
+        let is_about_the_folder = ["readme", "license", "."].iter().any(|start| lower.starts_with(start));
+        !is_about_the_folder && OTHER_ENDINGS.iter().any(|ending| plain.ends_with(ending))
+    };
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = files.filter(|entry| entry.path().is_file());
+    let mut names: Vec<String> =
+        files.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(meant).collect();
+    names.sort();
+    names
+}
+
+/// Endings of files that people keep labelled sentences in, and that are not read.
+const OTHER_ENDINGS: [&str; 5] = [".json", ".ndjson", ".csv", ".tsv", ".txt"];
 
 /// A task known by the name of its file: scores of GLUE's STS-B become classes.
 fn read_named(path: &Path) -> Result<LabelledTexts> {

@@ -179,12 +179,8 @@ impl Smlmt {
     }
 }
 
-impl EpisodeSource for Smlmt {
-    fn name(&self) -> &str {
-        "masked words"
-    }
-
-    fn check(&self, sampler: &EpisodeSampler) -> Result<()> {
+impl Smlmt {
+    fn check_sizes(&self, sampler: &EpisodeSampler) -> Result<()> {
         sampler.check()?;
         if self.options.least * self.options.classes < sampler.least() {
             let message = format!(
@@ -198,17 +194,28 @@ impl EpisodeSource for Smlmt {
         }
         Ok(())
     }
+}
+
+impl EpisodeSource for Smlmt {
+    fn name(&self) -> &str {
+        "masked words"
+    }
+
+    /// Also draws an episode: whether words share too many sentences shows only then, and should show before a run.
+    fn check(&self, sampler: &EpisodeSampler) -> Result<()> {
+        self.draw(sampler, Key::new(0).named("check")).map(drop)
+    }
 
     fn draw(&self, sampler: &EpisodeSampler, key: Key) -> Result<TextEpisode> {
-        self.check(sampler)?;
+        self.check_sizes(sampler)?;
         for attempt in 0..ATTEMPTS {
             if let Some(episode) = self.attempt(sampler, key.index(attempt))? {
                 return Ok(episode);
             }
         }
         let message = format!(
-            "{ATTEMPTS} draws of {} words gave fewer than {} with one of them only; lower `data.support`, or add sentences \
-             (`data.smlmt_path`)",
+            "{ATTEMPTS} draws of {} words gave fewer than {} with one of them only; lower `data.support`, change `data.smlmt_words`, \
+             or add sentences (`data.smlmt_path`)",
             self.options.classes,
             counted(sampler.least(), "sentence")
         );
@@ -232,15 +239,18 @@ pub fn sentences_of(tasks: &[LabelledTexts]) -> Vec<String> {
 /// # Errors
 /// When a file cannot be read or holds no sentence, or a folder holds no such file.
 pub fn read_sentences(path: &Path) -> Result<Vec<String>> {
-    if !path.is_dir() {
+    let expected = "sentences for tasks of masked words: a text file with one a line, a .jsonl file, or a folder of such files; \
+                    check the path (`data.smlmt_path`)";
+    let list_error = |source| Error::reading(path, source, expected);
+    if !std::fs::metadata(path).map_err(list_error)?.is_dir() {
         return sentences_of_file(path);
     }
-    let list_error = |source| Error::io("list", path, source);
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(list_error)? {
         let file = entry.map_err(list_error)?.path();
         let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let matters = ENDINGS.iter().any(|ending| name.ends_with(ending)) && !name.starts_with('.');
+        let lower = name.to_ascii_lowercase();
+        let matters = ENDINGS.iter().any(|ending| lower.ends_with(ending)) && !name.starts_with('.');
         if matters && file.is_file() {
             files.push(file);
         }
@@ -261,7 +271,7 @@ pub fn read_sentences(path: &Path) -> Result<Vec<String>> {
 const ENDINGS: [&str; 4] = [".txt", ".txt.gz", ".jsonl", ".jsonl.gz"];
 
 fn sentences_of_file(path: &Path) -> Result<Vec<String>> {
-    let name = path.to_string_lossy();
+    let name = path.to_string_lossy().to_ascii_lowercase();
     if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") {
         let queries = super::read_queries(path)?;
         return Ok(queries

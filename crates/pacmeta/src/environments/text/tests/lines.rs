@@ -195,6 +195,10 @@ fn folders_hold_a_task_a_file() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     let error = read_folder(folder.path()).unwrap_err().to_string();
     assert!(error.contains("there is no .jsonl or .jsonl.gz file in this folder"), "{error}");
+    write("a.CSV", b"");
+    write("README.txt", b"");
+    let error = read_folder(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("(there is `a.CSV`: convert it)"), "{error}");
     write("b.jsonl", TWO.as_bytes());
     write("a.jsonl.gz", &gzip(TWO.as_bytes()));
     write(".hidden.jsonl", b"");
@@ -202,6 +206,7 @@ fn folders_hold_a_task_a_file() {
     let tasks = open_folder(folder.path(), &small_tokeniser(8)).unwrap();
     let names: Vec<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
+    assert_eq!(passed_over(folder.path()), ["a.CSV", "notes.txt"]);
     assert_eq!(tasks[0].train, tasks[1].train);
     assert_eq!(read_folder(&folder.path().join("b.jsonl")).unwrap()[0].name, "b");
     write("C.JSONL", TWO.as_bytes());
