@@ -133,7 +133,7 @@ mod tests {
     /// Generated characters, and their division.
     fn characters() -> (ImageSet, Splits) {
         let shape = PictureShape { side: 12, channels: Channels::Grey };
-        let set = strokes(&StrokeOptions { classes: 20, pictures: 8, shape, seed: 3 }).unwrap();
+        let set = strokes(&StrokeOptions { classes: 20, pictures: 16, shape, seed: 3 }).unwrap();
         let recipe = SplitRecipe { way: 3, ..SplitRecipe::standard(Key::new(0)) };
         let splits = Splits::made(&set, &recipe).unwrap();
         (set, splits)
@@ -151,11 +151,13 @@ mod tests {
     #[test]
     fn an_iteration_that_is_given_up_leaves_nothing_behind() {
         let (set, splits) = characters();
-        // one room for all tasks, and a room for each
-        for filters in [4, 64] {
-            let config = config(filters, 1, "", "");
+        // a room for each task, and one for all
+        for (shots, rooms) in [(3, 2), (LARGE_TASK.div_ceil(3), 1)] {
+            let mut config = config(4, 1, "", "");
+            config.data.shots = shots;
             let trainer = || ImageTrainer::new(&config, &set, &splits.train).unwrap();
             let (mut whole, mut given_up) = (trainer(), trainer());
+            assert_eq!(whole.rooms.len(), rooms);
             let asked = AtomicUsize::new(0);
             let error = given_up.step_unless(&|| asked.fetch_add(1, Ordering::Relaxed) == 1).unwrap_err();
             assert!(error.is_interruption() && asked.into_inner() == 2, "{error}");

@@ -42,9 +42,9 @@ pub(super) fn of_files(data: &TextDataConfig) -> Option<String> {
     let names = passed_over(&data.path);
     (!names.is_empty()).then(|| {
         format!(
-            "{} in `data.path` {} not read: tasks are .jsonl files",
+            "{} in `data.path` {}: tasks are .jsonl files",
             listed(names.iter().map(String::as_str)),
-            if names.len() == 1 { "was" } else { "were" }
+            if names.len() == 1 { "is not a task" } else { "are not tasks" }
         )
     })
 }
@@ -74,7 +74,7 @@ pub(super) fn of_tokens<'a>(
 fn of_layers(layers: usize, unused: usize) -> Option<String> {
     (unused > 0).then(|| {
         format!(
-            "config.json asks for {layers} layers, and model.safetensors has {} (`prior.model`); those above are left out",
+            "the number of layers is {layers} in config.json and {} in model.safetensors (`prior.model`); those above are left out",
             layers + unused
         )
     })

@@ -78,7 +78,7 @@ impl<'a> Lines<'a> {
         }
         if self.line.contains(&0) {
             return Err(
-                self.wrong("the line has zero bytes, as text in UTF-16 has; save the file as UTF-8 text")
+                self.wrong("the line holds NUL characters, as text in UTF-16 does; save the file as UTF-8, or remove them")
             );
         }
         match std::str::from_utf8(&self.line) {

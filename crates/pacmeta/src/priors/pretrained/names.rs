@@ -12,10 +12,10 @@ const WORDS: &str = "embeddings.word_embeddings.weight";
 
 /// What stands before the names of a file: nothing, `bert.`, `distilbert.` or whatever a wrapper added.
 pub(super) fn prefix<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    // The shortest one, in case a file holds several models.
+    // The shortest one, the first in the alphabet of several, in case a file holds several models.
     names
         .filter_map(|name| name.strip_suffix(WORDS))
-        .min_by_key(|prefix| prefix.len())
+        .min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
         .unwrap_or("")
         .to_owned()
 }

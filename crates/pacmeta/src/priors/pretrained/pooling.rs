@@ -15,16 +15,19 @@ pub(super) fn stated(folder: &Path) -> Result<Option<Pooling>> {
     let config = read_json(&path)?;
     // Newer files name the mode, older ones have a flag for each.
     let named = config.get("pooling_mode").and_then(Value::as_str);
-    let flag = |name: &str| config.get(name).and_then(Value::as_bool) == Some(true);
-    let (mean, first) = (flag("pooling_mode_mean_tokens"), flag("pooling_mode_cls_token"));
-    match named {
-        Some("mean") => Ok(Some(Pooling::Mean)),
-        Some("cls") => Ok(Some(Pooling::First)),
-        None if mean && !first => Ok(Some(Pooling::Mean)),
-        None if first && !mean => Ok(Some(Pooling::First)),
+    let flags: Vec<&str> = config
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| key.starts_with("pooling_mode_") && value.as_bool() == Some(true))
+        .map(|(key, _)| key.as_str())
+        .collect();
+    match (named, flags.as_slice()) {
+        (Some("mean"), _) | (None, ["pooling_mode_mean_tokens"]) => Ok(Some(Pooling::Mean)),
+        (Some("cls"), _) | (None, ["pooling_mode_cls_token"]) => Ok(Some(Pooling::First)),
         _ => Err(Error::input(
             path.display(),
-            "states a pooling that is not offered (mean or first token are, not both); set `prior.pooling` to mean, first or pooler",
+            "states a pooling that is not offered (mean or first token are, each alone); set `prior.pooling` to mean, first or pooler",
         )),
     }
 }

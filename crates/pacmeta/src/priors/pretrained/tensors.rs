@@ -89,7 +89,7 @@ impl<R: Read + Seek> TensorFile<R> {
         let last = header.tensors.iter().map(|(_, info)| info.data_offsets.1 as u64).max().unwrap_or(0);
         if data_length > last {
             let message = format!(
-                "{} bytes follow the last tensor: this is more than one file, or another one; copy it again",
+                "bytes follow the last tensor ({}): this is more than one file, or another one; copy it again",
                 data_length - last
             );
             return Err(Error::input(origin, message));
@@ -238,8 +238,12 @@ impl<R: Read + Seek> TensorFile<R> {
             (count > 0).then(|| format!("{} {kind}: {}", tensors_are(count), listed(described, count)))
         };
         parts.extend(of_kind(misshapen, "not of the shape that config.json asks for"));
-        parts.extend(of_kind(untyped, &format!("of a type that is not read ({TYPES} are: convert them)")));
-        parts.extend(of_kind(cut, "without all their bytes (the file is cut off; copy it again)"));
+        parts
+            .extend(of_kind(untyped, &format!("of a type that is not read ({TYPES} are; convert the file)")));
+        parts.extend(of_kind(
+            cut,
+            "without the bytes that the shape asks for (the file is cut off or damaged; copy it again)",
+        ));
         let only_the_pooler =
             || pooling == Pooling::Pooler && missing.iter().all(|name| name.contains("pooler"));
         if parts.len() == 1 && !missing.is_empty() && !only_the_pooler() {

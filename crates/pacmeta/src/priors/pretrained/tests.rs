@@ -231,7 +231,7 @@ fn damaged_files_are_refused() {
     assert!(refusal(&config(), &u64::MAX.to_le_bytes()).contains("cut off"));
     let mut twice = bytes.clone();
     twice.extend_from_slice(&[0; 5]);
-    assert!(refusal(&config(), &twice).contains("5 bytes follow the last tensor"));
+    assert!(refusal(&config(), &twice).contains("bytes follow the last tensor (5)"));
     let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
     assert!(refusal(&config(), pointer).contains("git lfs pull"));
 }
@@ -312,8 +312,11 @@ fn folders_say_what_is_missing() {
     assert_eq!(load(folder.path(), Some(Pooling::First)).unwrap().shape.pooling, Pooling::First);
     write("1_Pooling/config.json", br#"{"pooling_mode_max_tokens": true}"#);
     assert!(refused(None).contains("states a pooling that is not offered"));
-    write("1_Pooling/config.json", br#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}"#);
-    assert!(refused(None).contains("not both); set `prior.pooling`"), "{}", refused(None));
+    for other in ["cls_token", "max_tokens", "mean_sqrt_len_tokens"] {
+        let both = format!(r#"{{"pooling_mode_{other}": true, "pooling_mode_mean_tokens": true}}"#);
+        write("1_Pooling/config.json", both.as_bytes());
+        assert!(refused(None).contains("each alone); set `prior.pooling`"), "{}", refused(None));
+    }
     std::fs::create_dir(folder.path().join("pool")).unwrap();
     write("pool/config.json", br#"{"pooling_mode": "mean"}"#);
     write(
