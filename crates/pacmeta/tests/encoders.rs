@@ -39,8 +39,8 @@ fn tokens(model: &Pretrained, cases: &[Value]) -> TokenSet {
 
 /// Final states [tokens, hidden] and features [sequences, hidden].
 fn forward(model: &Pretrained, set: &TokenSet) -> (Vec<f32>, Vec<f32>) {
-    let shape = &model.shape;
-    let (lower, upper) = model.parameters.values().split_at(shape.boundary(shape.layers));
+    let shape = &model.encoder.shape;
+    let (lower, upper) = model.encoder.parameters.values().split_at(shape.boundary(shape.layers));
     let mut room = EncoderRoom::new();
     let tokens = set.all_tokens();
     let states = lower_forward(shape, shape.layers, lower, tokens, Keep::Nothing, None, &mut room).unwrap();
@@ -68,14 +68,14 @@ fn tiny_encoders_agree_with_transformers() {
         let golden = read(&folder.join("cases.json"));
         let limit = golden["limit"].as_u64().unwrap() as usize;
         let model = pretrained::open(&folder, limit, None).unwrap();
-        assert_eq!(model.shape.pooling, pooling, "{name}");
+        assert_eq!(model.encoder.shape.pooling, pooling, "{name}");
         let cases = golden["cases"].as_array().unwrap();
         let set = tokens(&model, cases);
         let (_, features) = forward(&model, &set);
         // With this pooling all states are computed, not the first ones only.
         let whole = pretrained::open(&folder, limit, Some(Pooling::Mean)).unwrap();
         let (states, _) = forward(&whole, &set);
-        let hidden = model.shape.hidden;
+        let hidden = model.encoder.shape.hidden;
         for (index, case) in cases.iter().enumerate() {
             let expected: Vec<f64> = case["states"].as_array().unwrap().iter().flat_map(numbers).collect();
             assert_close(
@@ -113,7 +113,10 @@ fn minilm_agrees_with_transformers() {
     let golden = read(&golden("minilm.json"));
     let limit = golden["limit"].as_u64().unwrap() as usize;
     let model = pretrained::open(&folder, limit, None).unwrap();
-    assert_eq!((model.shape.layers, model.shape.hidden, model.shape.pooling), (6, 384, Pooling::Mean));
+    assert_eq!(
+        (model.encoder.shape.layers, model.encoder.shape.hidden, model.encoder.shape.pooling),
+        (6, 384, Pooling::Mean)
+    );
     assert_eq!((model.tokeniser.vocabulary(), model.tokeniser.mask_id()), (30_522, Some(103)));
     let cases = golden["cases"].as_array().unwrap();
     let set = tokens(&model, cases);
@@ -129,15 +132,20 @@ fn saved_folders_are_read_again_to_the_bit() {
     let model = pretrained::open(&golden("bert"), 12, Some(Pooling::Mean)).unwrap();
     let words: Vec<String> =
         (0..model.tokeniser.vocabulary() as u32).map(|id| model.tokeniser.token(id).unwrap()).collect();
-    pretrained::save(folder.path(), &model.shape, &model.parameters, &words).unwrap();
+    pretrained::save(folder.path(), &model.encoder.shape, &model.encoder.parameters, &words).unwrap();
     let again = pretrained::open(folder.path(), 12, None).unwrap();
-    assert_eq!(again.shape, model.shape, "mean pooling is stated in the folder");
-    assert_eq!(again.parameters, model.parameters);
+    assert_eq!(again.encoder.shape, model.encoder.shape, "mean pooling is stated in the folder");
+    assert_eq!(again.encoder.parameters, model.encoder.parameters);
     let text = "The cat's running, été!";
     assert_eq!(
         again.tokeniser.encode(text, Some(text)).unwrap(),
         model.tokeniser.encode(text, Some(text)).unwrap()
     );
-    let refused = pretrained::save(folder.path(), &model.shape, &model.parameters, &vec![String::new(); 100]);
+    let refused = pretrained::save(
+        folder.path(),
+        &model.encoder.shape,
+        &model.encoder.parameters,
+        &vec![String::new(); 100],
+    );
     assert!(refused.unwrap_err().to_string().contains("100 words are more than the"));
 }

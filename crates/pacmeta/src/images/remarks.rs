@@ -9,9 +9,8 @@ use crate::priors::Downsampling;
 
 /// The remarks on how a method learns from its tasks.
 pub(super) fn of_method(config: &ImageConfig) -> Vec<String> {
-    let mut remarks = rates::remarks(config.training.rate, config.method.rate);
-    remarks.extend([unbalanced_subset(config), nothing_unseen(config)].into_iter().flatten());
-    remarks
+    let rates = [rates::of_training(config.training.rate), rates::of_base_learners(config.method.rate)];
+    rates.into_iter().chain([unbalanced_subset(config), nothing_unseen(config)]).flatten().collect()
 }
 
 /// A network that has no fast path.

@@ -52,14 +52,10 @@ pub struct Encoder {
 /// A model and its tokeniser.
 #[derive(Debug, Clone)]
 pub struct Pretrained {
-    /// The sizes of the encoder.
-    pub shape: EncoderShape,
-    /// Its numbers.
-    pub parameters: Parameters<f32>,
+    /// The model.
+    pub encoder: Encoder,
     /// Its tokeniser.
     pub tokeniser: Tokeniser,
-    /// Layers that the file has above those that its `config.json` asks for.
-    pub unused_layers: usize,
 }
 
 /// Refuses a path that is no folder, with how to get an encoder; `option` is where the user named it.
@@ -92,10 +88,10 @@ pub fn check_folder(folder: &Path, option: &str) -> Result<()> {
 pub fn open(folder: &Path, limit: usize, pooling: Option<Pooling>) -> Result<Pretrained> {
     check_folder(folder, "prior.model")?;
     let tokeniser = Tokeniser::open(folder, limit)?;
-    let Encoder { shape, parameters, unused_layers } = load(folder, pooling)?;
-    check_fits(&shape, &tokeniser)?;
-    let tokeniser = tokeniser.with_segments(shape.segments);
-    Ok(Pretrained { shape, parameters, tokeniser, unused_layers })
+    let encoder = load(folder, pooling)?;
+    check_fits(&encoder.shape, &tokeniser)?;
+    let tokeniser = tokeniser.with_segments(encoder.shape.segments);
+    Ok(Pretrained { encoder, tokeniser })
 }
 
 /// Loads the encoder of a folder.

@@ -22,7 +22,7 @@ use crate::environments::text::{
     EpisodeSource, LabelledTexts, Mixture, TaskPool, TextTask, Tokeniser, glue, read_folder, synthetic,
 };
 use crate::error::{Error, Result};
-use crate::priors::pretrained::{self, Pretrained};
+use crate::priors::pretrained::{self, Encoder, Pretrained};
 use crate::training::checkpoint::Checkpoint;
 use crate::training::files::{read_bounded, write_atomically};
 
@@ -160,7 +160,7 @@ impl TextExperiment {
     /// # Errors
     /// When tasks are too small for the configuration, or the run would not fit into memory.
     pub fn new(config: TextConfig, material: TextMaterial) -> Result<Self> {
-        let Pretrained { shape, tokeniser, .. } = &*material.pretrained;
+        let Pretrained { encoder: Encoder { shape, .. }, tokeniser } = &*material.pretrained;
         let held_out = choose_held_out(&config, &material.tasks)?;
         let (mut observed, mut unseen) = (Vec::new(), Vec::new());
         for task in material.tokenised()? {
@@ -232,8 +232,10 @@ impl TextExperiment {
     /// # Errors
     /// When the encoder's parameters are not those of its shape.
     pub fn start(&self) -> Result<Parameters<f64>> {
-        self.prior
-            .start(&self.material.pretrained.parameters, Key::new(self.config.seed).named("initialisation"))
+        self.prior.start(
+            &self.material.pretrained.encoder.parameters,
+            Key::new(self.config.seed).named("initialisation"),
+        )
     }
 
     /// Refuses a task of this many tokens that could not be scored in the memory that is free.
@@ -339,7 +341,7 @@ impl Trainable for TextExperiment {
         for sentence in self.material.raw.iter().flat_map(|raw| raw.iter()) {
             checksum = crc32c::crc32c_append(checksum, sentence.as_bytes());
         }
-        for value in self.material.pretrained.parameters.values() {
+        for value in self.material.pretrained.encoder.parameters.values() {
             checksum = crc32c::crc32c_append(checksum, &value.to_le_bytes());
         }
         format!("text {checksum:08x}\n")

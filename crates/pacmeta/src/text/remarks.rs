@@ -8,7 +8,7 @@ use crate::config::text::TextDataConfig;
 use crate::environments::table::listed;
 use crate::environments::text::{TextTask, passed_over};
 use crate::error::{Error, Result};
-use crate::priors::pretrained::Pretrained;
+use crate::priors::pretrained::{Encoder, Pretrained};
 
 /// The largest outer rate that leaves a pretrained encoder whole.
 const LARGEST_RATE: f64 = 1e-4;
@@ -17,13 +17,15 @@ const PADDING: [usize; 5] = [8, 16, 32, 64, 128];
 
 /// The remarks on rates.
 pub(super) fn of_rates(config: &TextConfig, prior: &TextPrior) -> Vec<String> {
-    let mut remarks = rates::remarks(config.training.rate, config.method.rate);
     let rate = config.training.rate;
-    if !config.prior.is_synthetic() && rate > LARGEST_RATE && rate <= rates::LARGEST_OUTER {
-        remarks.push(format!(
+    let of_training = match !config.prior.is_synthetic() && rate > LARGEST_RATE {
+        true => Some(format!(
             "`training.rate` is {rate}, which spoils most pretrained encoders; they take 0.00001 (the default) to 0.0001"
-        ));
-    }
+        )),
+        false => rates::of_training(rate),
+    };
+    let mut remarks: Vec<String> =
+        of_training.into_iter().chain(rates::of_base_learners(config.method.rate)).collect();
     let rate = config.evaluation.rate;
     if config.prior.threshold.is_some() && prior.only_head_adapts() && rate < LARGEST_RATE {
         remarks.push(format!(
@@ -55,8 +57,9 @@ pub(super) fn of_tokens<'a>(
     tasks: impl Iterator<Item = &'a TextTask> + Clone,
 ) -> Vec<String> {
     let tokeniser = &pretrained.tokeniser;
-    let of_encoder = of_vocabulary(tokeniser.vocabulary(), pretrained.shape.vocabulary);
-    let of_layers = of_layers(pretrained.shape.layers, pretrained.unused_layers);
+    let Encoder { shape, unused_layers, .. } = &pretrained.encoder;
+    let of_encoder = of_vocabulary(tokeniser.vocabulary(), shape.vocabulary);
+    let of_layers = of_layers(shape.layers, *unused_layers);
     let of_words = of_unknown_words(pretrained, tasks.clone());
     let cut = tasks.filter(|task| task.truncated > 0).map(|task| {
         format!(

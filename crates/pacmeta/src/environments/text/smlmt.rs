@@ -177,9 +177,7 @@ impl Smlmt {
             classes,
         }))
     }
-}
 
-impl Smlmt {
     fn check_sizes(&self, sampler: &EpisodeSampler) -> Result<()> {
         sampler.check()?;
         if self.options.least * self.options.classes < sampler.least() {

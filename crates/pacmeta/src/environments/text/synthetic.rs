@@ -14,7 +14,7 @@ use pacmeta_tensor::{Generator, Key, Parameters};
 
 use super::{LabelledText, LabelledTexts, Sentences, Tokeniser};
 use crate::error::{Error, Result};
-use crate::priors::pretrained::Pretrained;
+use crate::priors::pretrained::{Encoder, Pretrained};
 
 const TOPICS: [(&str, &str); 8] = [
     ("animals", "dog cat horse bird fish wolf sheep goat bear mouse"),
@@ -195,7 +195,7 @@ pub fn model(key: Key, limit: usize) -> Result<Pretrained> {
     let parameters = random_parameters(&shape, key)?;
     let tokeniser = Tokeniser::from_words(&words(), limit)?;
     crate::priors::pretrained::check_fits(&shape, &tokeniser)?;
-    Ok(Pretrained { shape, parameters, tokeniser, unused_layers: 0 })
+    Ok(Pretrained { encoder: Encoder { shape, parameters, unused_layers: 0 }, tokeniser })
 }
 
 /// Random numbers for an encoder: norms at one and zero, biases zero, word embeddings of standard deviation 1 and others of

@@ -84,7 +84,7 @@ impl LeopardStudy {
     }
 
     fn layers(&self) -> usize {
-        self.material.pretrained.shape.layers
+        self.material.pretrained.encoder.shape.layers
     }
 
     fn experiment(

@@ -42,9 +42,9 @@ fn a_sequence_is_known_by_its_tokens_and_segments() {
 fn supports_score_as_if_each_were_encoded_alone() {
     let pretrained = synthetic::model(Key::new(3), 32).unwrap();
     let task = drawn(&pretrained.tokeniser);
-    for threshold in [1, pretrained.shape.layers] {
-        let prior = TextPrior::new(pretrained.shape, threshold, TextHeads::Zero).unwrap();
-        let model = FewShot::new(&prior, pretrained.parameters.values()).unwrap();
+    for threshold in [1, pretrained.encoder.shape.layers] {
+        let prior = TextPrior::new(pretrained.encoder.shape, threshold, TextHeads::Zero).unwrap();
+        let model = FewShot::new(&prior, pretrained.encoder.parameters.values()).unwrap();
         let mut room = EncoderRoom::new();
         let together = EncodedTask::new(&model, &task, &mut room).unwrap();
         // those with 2 shots lie in those with 4

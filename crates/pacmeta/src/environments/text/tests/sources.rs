@@ -41,18 +41,32 @@ fn the_tiny_model_knows_all_generated_words() {
     for task in generated(20, Key::new(4)) {
         let tokens = task.tokenise(&model.tokeniser).unwrap();
         assert_eq!(tokens.truncated, 0);
-        assert!(tokens.train.ids.iter().all(|&id| id != unknown && (id as usize) < model.shape.vocabulary));
+        assert!(
+            tokens
+                .train
+                .ids
+                .iter()
+                .all(|&id| id != unknown && (id as usize) < model.encoder.shape.vocabulary)
+        );
     }
     let letters = model.tokeniser.encode("zyx", None).unwrap();
     assert_eq!(letters.ids.len(), 5, "other words are spelt");
     assert!(!letters.ids.contains(&unknown));
-    assert_eq!(model.parameters, synthetic::model(Key::new(3), 16).unwrap().parameters);
+    assert_eq!(model.encoder.parameters, synthetic::model(Key::new(3), 16).unwrap().encoder.parameters);
     assert!(synthetic::model(Key::new(3), 65).unwrap_err().to_string().contains("64 positions"));
     let folder = tempfile::tempdir().unwrap();
-    crate::priors::pretrained::save(folder.path(), &model.shape, &model.parameters, &synthetic::words())
-        .unwrap();
+    crate::priors::pretrained::save(
+        folder.path(),
+        &model.encoder.shape,
+        &model.encoder.parameters,
+        &synthetic::words(),
+    )
+    .unwrap();
     let again = crate::priors::pretrained::open(folder.path(), 48, None).unwrap();
-    assert_eq!((again.shape, again.parameters), (model.shape, model.parameters));
+    assert_eq!(
+        (again.encoder.shape, again.encoder.parameters),
+        (model.encoder.shape, model.encoder.parameters)
+    );
 }
 
 #[test]
