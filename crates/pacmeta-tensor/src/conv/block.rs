@@ -18,6 +18,7 @@ use std::marker::PhantomData;
 
 use pulp::{Simd, WithSimd};
 
+use super::ahead::Ahead;
 use super::first_layer::Patch;
 use super::gemm::{accumulate, multiply};
 use super::geometry::Geometry;
@@ -69,8 +70,22 @@ impl<F> Forward<'_, F> {
             input_tiles::<S, F, M, T>(simd, &geometry, piece, self.input, self.affine, points);
             let count = piece.count(geometry.tiles[1]);
             let (matrices, _) = self.filters.as_chunks::<FILTERS>();
-            for (plane, matrix) in points.chunks_exact_mut(stride).zip(matrices) {
-                multiply(simd, &mut plane[..count], matrix);
+            let here = geometry.place(piece, M);
+            // what is written afterwards, a part at each point
+            let mut written = self.output[here.clone()].chunks(here.len().div_ceil(T * T));
+            let mut planes = points.chunks_exact_mut(stride);
+            let mut next = planes.next();
+            for (point, matrix) in matrices.iter().enumerate() {
+                let Some(plane) = std::mem::replace(&mut next, planes.next()) else { break };
+                let next_matrix = matrices.get(point + 1).map_or(&[][..], |matrix| matrix);
+                let next_plane = next.as_deref().map_or(&[][..], |plane| &plane[..count]);
+                let written = written.next().unwrap_or_default();
+                multiply(
+                    simd,
+                    &mut plane[..count],
+                    matrix,
+                    &mut Ahead::new([next_matrix, written, next_plane]),
+                );
             }
             output_tiles::<S, F, M, T>(simd, &geometry, piece, points, self.output);
             if piece.rows[1] == geometry.tiles[0] {
@@ -204,10 +219,17 @@ impl<F, D: Deliver> Backward<'_, F, D> {
             input_tiles::<S, F, M, T>(simd, &geometry, piece, self.input, self.affine, input);
             let (matrices, _) = self.filters.as_chunks::<FILTERS>();
             let (gradients, _) = self.gradient.as_chunks_mut::<FILTERS>();
-            let planes = input.chunks_exact(stride).zip(output.chunks_exact_mut(stride));
-            for ((left, right), (matrix, gradient)) in planes.zip(matrices.iter().zip(gradients)) {
-                accumulate(simd, begin, gradient, &left[..count], &right[..count]);
-                multiply(simd, &mut right[..count], matrix);
+            let mut planes = input.chunks_exact(stride).zip(output.chunks_exact_mut(stride));
+            let mut next = planes.next();
+            for (point, (matrix, gradient)) in matrices.iter().zip(gradients).enumerate() {
+                let Some((left, right)) = std::mem::replace(&mut next, planes.next()) else { break };
+                let (left, right) = (&left[..count], &mut right[..count]);
+                let (next_left, next_right) = next
+                    .as_ref()
+                    .map_or((&[][..], &[][..]), |(left, right)| (&left[..count], &right[..count]));
+                accumulate(simd, begin, gradient, left, right, &mut Ahead::new([next_left, next_right, &[]]));
+                let next_matrix = matrices.get(point + 1).map_or(&[][..], |matrix| matrix);
+                multiply(simd, right, matrix, &mut Ahead::new([next_matrix, &[], &[]]));
             }
             begin = Begin::Output;
             if piece.rows[0] > 0 {

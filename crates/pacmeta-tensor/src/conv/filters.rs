@@ -10,9 +10,8 @@ use super::winograd::Transform;
 /// Taps of a filter.
 const TAPS: usize = 9;
 
-/// Channels whose taps are arranged side by side: what is written of them stays in the first-level cache.
-const SIDE_BY_SIDE: usize = 8;
-const _: () = assert!(FILTERS.is_multiple_of(SIDE_BY_SIDE));
+/// Weights of a filter.
+const WEIGHTS: usize = FILTERS * TAPS;
 
 /// Transformed filters: rows of input channels at each point for the forward pass, of filters for the backward pass.
 #[derive(Default)]
@@ -25,19 +24,24 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    /// Arranges weights [out, in, 3, 3], each filter times its sign, into rows of both kinds.
+    /// Arranges weights [out, in, 3, 3], each filter times its sign, into rows of both kinds. What is read lies at equal distances, which
+    /// vectors can gather.
+    #[inline(always)]
     fn arrange(&mut self, weight: &[f32], signs: &[f32; FILTERS]) {
         for taps in [&mut self.forward_taps, &mut self.backward_taps] {
             taps.resize(FILTERS, [Pixel::ZERO; TAPS]);
         }
-        for first in (0..FILTERS).step_by(SIDE_BY_SIDE) {
-            for (filter, sign) in signs.iter().enumerate() {
-                let (weights, _) = weight[(filter * FILTERS + first) * TAPS..].as_chunks::<TAPS>();
-                for (channel, weights) in (first..).zip(&weights[..SIDE_BY_SIDE]) {
-                    for (tap, weight) in weights.iter().enumerate() {
-                        self.forward_taps[channel][tap].0[filter] = sign * weight;
-                        self.backward_taps[filter][tap].0[channel] = sign * weight;
-                    }
+        let filters: &[[f32; WEIGHTS]; FILTERS] =
+            weight.as_chunks().0.first_chunk().expect("64 filters on 64 channels");
+        for (place, taps) in self.forward_taps.as_flattened_mut().iter_mut().enumerate().take(WEIGHTS) {
+            for filter in 0..FILTERS {
+                taps.0[filter] = signs[filter] * filters[filter][place];
+            }
+        }
+        for (filter, taps) in self.backward_taps.iter_mut().enumerate().take(FILTERS) {
+            for tap in 0..TAPS {
+                for channel in 0..FILTERS {
+                    taps[tap].0[channel] = signs[filter] * filters[filter][channel * TAPS + tap];
                 }
             }
         }

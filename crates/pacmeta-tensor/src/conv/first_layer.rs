@@ -21,6 +21,9 @@ pub(super) const PATCH: usize = 32;
 /// The most channels that fit a patch.
 pub(super) const MAX_CHANNELS: usize = 3;
 
+/// Windows whose positions are turned into bytes together.
+const TOGETHER: usize = 16;
+
 /// The taps of a place: row, column, channel; then a one, then zeros.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -97,33 +100,51 @@ impl WithSimd for FirstForward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        // accumulators for four outputs: eight vectors, or sixteen where registers are many
+        if S::REGISTER_COUNT >= 32 && lanes::<S>() >= 4 {
+            self.run::<S, 4>(simd);
+        } else {
+            self.run::<S, 2>(simd);
+        }
+    }
+}
+
+impl FirstForward<'_> {
+    /// V vectors of filters at a time.
+    #[inline(always)]
+    fn run<S: Simd, const V: usize>(self, simd: S) {
         let [rows, columns] = self.pooled;
         let channels = self.images.channels;
         let weight = &self.weight[..9 * channels];
+        // positions become bytes many at a time: one by one, vectors would be taken apart number by number
+        let mut chosen = [[0_u32; FILTERS]; TOGETHER];
         for row in 0..rows {
-            for column in 0..columns {
-                let mut window = [&[][..]; 4];
-                for line in 0..4 {
-                    window[line] = &self.images.row(self.image, 2 * row + line, 2 * column)[..4 * channels];
-                }
-                let taken = self.taken[row * columns + column].vectors_mut::<S>();
-                let mut chosen = [0_u32; FILTERS];
-                let places = S::as_mut_simd_u32s(&mut chosen).0;
-                for panel in 0..lanes::<S>() / 2 {
-                    let sums = convolve(simd, &window, weight, panel * 2);
-                    for v in 0..2 {
-                        let (mut best, mut position) = (sums[0][v], simd.splat_u32s(0));
-                        for p in 1..4 {
-                            let better = simd.greater_than_f32s(sums[p][v], best);
-                            best = simd.select_f32s(better, sums[p][v], best);
-                            position = simd.select_u32s(better, simd.splat_u32s(p as u32), position);
+            for first in (0..columns).step_by(TOGETHER) {
+                let places = row * columns + first..row * columns + columns.min(first + TOGETHER);
+                let taken = self.taken[places.clone()].iter_mut();
+                for ((column, taken), chosen) in (first..).zip(taken).zip(&mut chosen) {
+                    let mut window = [&[][..]; 4];
+                    for line in 0..4 {
+                        window[line] =
+                            &self.images.row(self.image, 2 * row + line, 2 * column)[..4 * channels];
+                    }
+                    let (taken, chosen) = (taken.vectors_mut::<S>(), S::as_mut_simd_u32s(chosen).0);
+                    for panel in 0..lanes::<S>() / V {
+                        let sums = convolve::<S, V>(simd, &window, weight, panel * V);
+                        for v in 0..V {
+                            let (mut best, mut position) = (sums[0][v], simd.splat_u32s(0));
+                            for p in 1..4 {
+                                let better = simd.greater_than_f32s(sums[p][v], best);
+                                best = simd.select_f32s(better, sums[p][v], best);
+                                position = simd.select_u32s(better, simd.splat_u32s(p as u32), position);
+                            }
+                            taken[panel * V + v] = best;
+                            chosen[panel * V + v] = position;
                         }
-                        taken[panel * 2 + v] = best;
-                        places[panel * 2 + v] = position;
                     }
                 }
-                let positions = &mut self.positions[row * columns + column];
-                for (to, from) in positions.iter_mut().zip(&chosen) {
+                let positions = self.positions[places].as_flattened_mut();
+                for (to, from) in positions.iter_mut().zip(chosen.as_flattened()) {
                     *to = *from as u8;
                 }
             }
@@ -131,25 +152,29 @@ impl WithSimd for FirstForward<'_> {
     }
 }
 
-/// The four outputs of a window, two vectors of filters.
+/// The four outputs of a window, V vectors of filters.
 ///
 /// The number of channels is not known to the compiler, on purpose: knowing it, it unrolls all taps, keeps values for
 /// later that it could load again, and runs out of registers.
 #[inline(always)]
-fn convolve<S: Simd>(simd: S, window: &[&[f32]; 4], weight: &[Pixel], vector: usize) -> [[S::f32s; 2]; 4] {
-    let mut sums = [[simd.splat_f32s(0.0); 2]; 4];
+fn convolve<S: Simd, const V: usize>(
+    simd: S,
+    window: &[&[f32]; 4],
+    weight: &[Pixel],
+    first: usize,
+) -> [[S::f32s; V]; 4] {
+    let mut sums = [[simd.splat_f32s(0.0); V]; 4];
     let (channels, taps) = (weight.len() / 9, weight.len() / 3);
     for (line, weight) in weight.chunks_exact(taps).enumerate().take(3) {
         let (upper, lower) = (window[line], window[line + 1]);
         let left = upper.iter().zip(lower);
         let right = upper[channels..].iter().zip(&lower[channels..]);
         for ((row, left), right) in weight.iter().zip(left).zip(right) {
-            let row = row.vectors::<S>();
-            let values = [row[vector], row[vector + 1]];
+            let values: [S::f32s; V] = *row.vectors::<S>()[first..].first_chunk().expect("a whole panel");
             let factors = [*left.0, *right.0, *left.1, *right.1];
             for p in 0..4 {
                 let factor = simd.splat_f32s(factors[p]);
-                for v in 0..2 {
+                for v in 0..V {
                     sums[p][v] = simd.mul_add_e_f32s(factor, values[v], sums[p][v]);
                 }
             }
@@ -179,7 +204,7 @@ impl WithSimd for AddTaken<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        self.patches.clear();
+        // what stands behind the taps stays as it is
         self.patches.resize(self.columns, [Patch::ZERO; 4]);
         let slopes = self.slopes.chunks_exact(self.columns);
         for (row, (slopes, positions)) in slopes.zip(self.positions.chunks_exact(self.columns)).enumerate() {

@@ -6,35 +6,46 @@
 
 use pulp::Simd;
 
+use super::ahead::{Ahead, ask_for};
 use super::pixel::{FILTERS, Pixel, lanes};
 use crate::simd::skinny::Begin;
 
 const ROWS: usize = 6;
 
-/// rows = rows * matrix, in place; `matrix` is 64 x 64.
+/// rows = rows * matrix, in place; `matrix` is 64 x 64. Meanwhile `ahead` asks for what comes next.
 #[inline(always)]
-pub(super) fn multiply<S: Simd>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
+pub(super) fn multiply<S: Simd>(
+    simd: S,
+    rows: &mut [Pixel],
+    matrix: &[Pixel; FILTERS],
+    ahead: &mut Ahead<'_>,
+) {
     if S::REGISTER_COUNT >= 32 && lanes::<S>() >= 4 {
-        multiply_with::<S, 4>(simd, rows, matrix);
+        multiply_with::<S, 4>(simd, rows, matrix, ahead);
     } else {
-        multiply_with::<S, 2>(simd, rows, matrix);
+        multiply_with::<S, 2>(simd, rows, matrix, ahead);
     }
 }
 
 #[inline(always)]
-fn multiply_with<S: Simd, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
+fn multiply_with<S: Simd, const V: usize>(
+    simd: S,
+    rows: &mut [Pixel],
+    matrix: &[Pixel; FILTERS],
+    ahead: &mut Ahead<'_>,
+) {
     // blocks of nearly equal height: 49 rows as four sixes and five fives, not as eight sixes and a lonely one
     let blocks = rows.len().div_ceil(ROWS);
     let mut rest = rows;
     for block in (1..=blocks).rev() {
         let (part, tail) = rest.split_at_mut(rest.len().div_ceil(block));
         match part.len() {
-            6 => block_of::<S, 6, V>(simd, part, matrix),
-            5 => block_of::<S, 5, V>(simd, part, matrix),
-            4 => block_of::<S, 4, V>(simd, part, matrix),
-            3 => block_of::<S, 3, V>(simd, part, matrix),
-            2 => block_of::<S, 2, V>(simd, part, matrix),
-            _ => block_of::<S, 1, V>(simd, part, matrix),
+            6 => block_of::<S, 6, V>(simd, part, matrix, ahead),
+            5 => block_of::<S, 5, V>(simd, part, matrix, ahead),
+            4 => block_of::<S, 4, V>(simd, part, matrix, ahead),
+            3 => block_of::<S, 3, V>(simd, part, matrix, ahead),
+            2 => block_of::<S, 2, V>(simd, part, matrix, ahead),
+            _ => block_of::<S, 1, V>(simd, part, matrix, ahead),
         }
         rest = tail;
     }
@@ -42,15 +53,20 @@ fn multiply_with<S: Simd, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &
 
 /// R rows times the matrix; through a copy of the rows where a panel is written while others still need them.
 #[inline(always)]
-fn block_of<S: Simd, const R: usize, const V: usize>(simd: S, rows: &mut [Pixel], matrix: &[Pixel; FILTERS]) {
+fn block_of<S: Simd, const R: usize, const V: usize>(
+    simd: S,
+    rows: &mut [Pixel],
+    matrix: &[Pixel; FILTERS],
+    ahead: &mut Ahead<'_>,
+) {
     let Some(rows) = rows.first_chunk_mut::<R>() else { return };
     if lanes::<S>() == V {
-        let sums = panel_of::<S, R, V>(simd, rows, matrix, 0);
+        let sums = panel_of::<S, R, V>(simd, rows, matrix, 0, ahead);
         store_panel::<S, R, V>(rows, &sums, 0);
     } else {
         let left = *rows;
         for panel in 0..lanes::<S>() / V {
-            let sums = panel_of::<S, R, V>(simd, &left, matrix, panel);
+            let sums = panel_of::<S, R, V>(simd, &left, matrix, panel, ahead);
             store_panel::<S, R, V>(rows, &sums, panel);
         }
     }
@@ -63,9 +79,11 @@ fn panel_of<S: Simd, const R: usize, const V: usize>(
     left: &[Pixel; R],
     matrix: &[Pixel; FILTERS],
     panel: usize,
+    ahead: &mut Ahead<'_>,
 ) -> [[S::f32s; V]; R] {
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
     for k in 0..FILTERS {
+        ahead.step();
         let right = matrix[k].vectors::<S>();
         let mut values = [simd.splat_f32s(0.0); V];
         for v in 0..V {
@@ -95,7 +113,8 @@ fn store_panel<S: Simd, const R: usize, const V: usize>(
     }
 }
 
-/// sum += left' * right, or sum = left' * right; `left` and `right` have the same number of rows.
+/// sum += left' * right, or sum = left' * right; `left` and `right` have the same number of rows. Meanwhile `ahead` asks for
+/// what comes next.
 #[inline(always)]
 pub(super) fn accumulate<S: Simd>(
     simd: S,
@@ -103,11 +122,12 @@ pub(super) fn accumulate<S: Simd>(
     sum: &mut [Pixel; FILTERS],
     left: &[Pixel],
     right: &[Pixel],
+    ahead: &mut Ahead<'_>,
 ) {
     if S::REGISTER_COUNT >= 32 && lanes::<S>() >= 4 {
-        accumulate_with::<S, 4>(simd, begin, sum, left, right);
+        accumulate_with::<S, 4>(simd, begin, sum, left, right, ahead);
     } else {
-        accumulate_with::<S, 2>(simd, begin, sum, left, right);
+        accumulate_with::<S, 2>(simd, begin, sum, left, right, ahead);
     }
 }
 
@@ -118,14 +138,15 @@ fn accumulate_with<S: Simd, const V: usize>(
     sum: &mut [Pixel; FILTERS],
     left: &[Pixel],
     right: &[Pixel],
+    ahead: &mut Ahead<'_>,
 ) {
     for panel in 0..lanes::<S>() / V {
         let (sixes, four) = sum.as_chunks_mut::<ROWS>();
         for (block, sum) in sixes.iter_mut().enumerate() {
-            accumulate_block::<S, ROWS, V>(simd, begin, sum, left, right, block * ROWS, panel);
+            accumulate_block::<S, ROWS, V>(simd, begin, sum, [left, right], block * ROWS, panel, ahead);
         }
         if let Some(sum) = four.first_chunk_mut::<4>() {
-            accumulate_block::<S, 4, V>(simd, begin, sum, left, right, FILTERS - 4, panel);
+            accumulate_block::<S, 4, V>(simd, begin, sum, [left, right], FILTERS - 4, panel, ahead);
         }
     }
 }
@@ -136,13 +157,15 @@ fn accumulate_block<S: Simd, const R: usize, const V: usize>(
     simd: S,
     begin: Begin,
     rows: &mut [Pixel; R],
-    left: &[Pixel],
-    right: &[Pixel],
+    [left, right]: [&[Pixel]; 2],
     first: usize,
     panel: usize,
+    ahead: &mut Ahead<'_>,
 ) {
     let mut sums = [[simd.splat_f32s(0.0); V]; R];
+    ask_for(rows);
     for (left, right) in left.iter().zip(right) {
+        ahead.step();
         let Some(factors) = left.0[first..].first_chunk::<R>() else { return };
         let right = right.vectors::<S>();
         let mut values = [simd.splat_f32s(0.0); V];
@@ -189,8 +212,9 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            accumulate_with::<S, V>(simd, self.begin, self.sum, self.rows, self.right);
-            multiply_with::<S, V>(simd, self.rows, self.matrix);
+            let ahead = &mut Ahead::new([self.rows, self.right, &[]]);
+            accumulate_with::<S, V>(simd, self.begin, self.sum, self.rows, self.right, ahead);
+            multiply_with::<S, V>(simd, self.rows, self.matrix, &mut Ahead::new([self.right, &[], &[]]));
         }
     }
 

@@ -1,5 +1,7 @@
 //! How a block's images are cut into tiles, and tiles into pieces that stay in the cache.
 
+use std::ops::Range;
+
 /// The sizes of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
@@ -45,6 +47,13 @@ impl Geometry {
     /// Rows and columns of the room in which a piece's gradients at one image's input overlap.
     pub(super) fn overlap(&self, tile: usize) -> [usize; 2] {
         [self.piece_rows * tile + 2, self.tiles[1] * tile + 2]
+    }
+
+    /// Where the pixels of a piece of tiles of `tile` x `tile` lie among those of all images.
+    pub(super) fn place(&self, piece: Piece, tile: usize) -> Range<usize> {
+        let pixel =
+            |image: usize, row: usize| image * self.pixels() + (row * tile).min(self.height) * self.width;
+        pixel(piece.images[0], piece.rows[0])..pixel(piece.images[1] - 1, piece.rows[1])
     }
 
     /// The pieces of a group of `images` images: images and rows of tiles.

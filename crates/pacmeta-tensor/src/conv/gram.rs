@@ -20,7 +20,10 @@ const REACH: usize = 3 * MAX_CHANNELS - 1;
 type Correlations = [[[f64; MAX_CHANNELS]; 2 * REACH + 1]; 3];
 
 /// Rows that are summed in f32 before they are added in f64.
-const ROWS: usize = 8;
+const ROWS: usize = 28;
+
+/// Sums of numbers side by side, for one would wait for itself: a multiple of one, two and three channels.
+const SIDE_BY_SIDE: usize = 72;
 
 /// Adds the Gram matrix of the taps of one image.
 pub(super) struct AddGram<'a> {
@@ -110,6 +113,7 @@ fn some_lags<S: Simd, const C: usize, const N: usize>(
 }
 
 /// From correlations to the Gram matrix.
+#[inline(always)]
 fn assemble(images: &Padded<'_>, image: &[f32], sums: &Correlations, gram: &mut Gram) {
     let (height, width, channels) = (images.height, images.width, images.channels);
     let at = |row: usize, column: usize, channel: usize| {
@@ -152,8 +156,14 @@ fn assemble(images: &Padded<'_>, image: &[f32], sums: &Correlations, gram: &mut 
             }
         }
     }
-    for pixel in image[images.stride()..(height + 1) * images.stride()].chunks_exact(channels) {
-        total.iter_mut().zip(pixel).for_each(|(total, value)| *total += f64::from(*value));
+    for line in image[images.stride()..(height + 1) * images.stride()].chunks_exact(images.stride()) {
+        let mut sums = [0.0_f32; SIDE_BY_SIDE];
+        for numbers in line.chunks(SIDE_BY_SIDE) {
+            sums.iter_mut().zip(numbers).for_each(|(sum, value)| *sum += *value);
+        }
+        for (place, sum) in sums.iter().enumerate() {
+            total[place % channels] += f64::from(*sum);
+        }
     }
     for i in 0..taps {
         let (ky, kx, c) = place(i);

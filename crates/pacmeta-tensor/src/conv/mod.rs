@@ -28,6 +28,7 @@
 //! path for what few-shot papers use: 64 filters, pools, up to three channels. Everything else runs on [`plain`] with its convolutions as
 //! matrix products; in simple loops it is the reference of both. [`composite`] is the same in operations of the tape, for second order.
 
+mod ahead;
 mod block;
 mod body;
 pub mod composite;

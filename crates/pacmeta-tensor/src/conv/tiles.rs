@@ -64,7 +64,9 @@ pub(super) fn input_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: 
                             zero,
                             simd.mul_add_e_f32s(lines[i][j].vectors::<S>()[v], scale, shift)
                         ),
-                        value => to[i][j].vectors_mut::<S>()[v] = value
+                        (i, row) => for j in 0..T {
+                            to[i][j].vectors_mut::<S>()[v] = row[j];
+                        }
                     );
                 }
             } else {
@@ -88,7 +90,9 @@ pub(super) fn input_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: 
                             ),
                             None => zero,
                         },
-                        value => to[i][j].vectors_mut::<S>()[v] = value
+                        (i, row) => for j in 0..T {
+                            to[i][j].vectors_mut::<S>()[v] = row[j];
+                        }
                     );
                 }
             }
@@ -118,27 +122,22 @@ pub(super) fn output_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T:
             let start = image * height * width + row * M * width + column * M;
             let output = &mut output[start..];
             for v in 0..lanes::<S>() {
-                let mut values = [[simd.splat_f32s(0.0); M]; M];
-                let mut middle = [[simd.splat_f32s(0.0); T]; M];
-                for j in 0..T {
-                    let mut line = [simd.splat_f32s(0.0); T];
-                    for i in 0..T {
-                        line[i] = from[i][j].vectors::<S>()[v];
+                two_dimensional!(
+                    simd, F::output, T => M,
+                    (i, j) => from[i][j].vectors::<S>()[v],
+                    (i, values) => if i < rows {
+                        let line = &mut output[i * width..];
+                        if let (true, Some(line)) = (columns == M, line.first_chunk_mut::<M>()) {
+                            for j in 0..M {
+                                line[j].vectors_mut::<S>()[v] = values[j];
+                            }
+                        } else {
+                            for (pixel, value) in line[..columns].iter_mut().zip(values) {
+                                pixel.vectors_mut::<S>()[v] = value;
+                            }
+                        }
                     }
-                    let line = F::output(simd, line);
-                    for i in 0..M {
-                        middle[i][j] = line[i];
-                    }
-                }
-                for i in 0..M {
-                    values[i] = F::output(simd, middle[i]);
-                }
-                for i in 0..rows {
-                    let line = &mut output[i * width..][..columns];
-                    for (pixel, value) in line.iter_mut().zip(values[i]) {
-                        pixel.vectors_mut::<S>()[v] = value;
-                    }
-                }
+                );
             }
         },
     );
@@ -191,30 +190,23 @@ pub(super) fn slope_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T: 
             for v in 0..lanes::<S>() {
                 let g = slope.g.vectors::<S>()[v];
                 let (a, b) = (slope.a.vectors::<S>()[v], slope.b.vectors::<S>()[v]);
-                let mut middle = [[zero; M]; T];
-                for j in 0..M {
-                    let mut line = [zero; M];
-                    for i in 0..M {
-                        if let Some(z) = places[i][j] {
+                two_dimensional!(
+                    simd, F::output_adjoint, M => T,
+                    (i, j) => match places[i][j] {
+                        None => zero,
+                        Some(z) => {
                             let (slopes, positions, position) = pools[i][j];
                             let here =
                                 simd.equal_u32s(positions.vectors::<S>()[v], simd.splat_u32s(position));
                             let slope = simd.select_f32s(here, slopes.vectors::<S>()[v], zero);
                             let rest = simd.mul_add_e_f32s(b, z.vectors::<S>()[v], a);
-                            line[i] = simd.mul_add_e_f32s(g, slope, rest);
+                            simd.mul_add_e_f32s(g, slope, rest)
                         }
+                    },
+                    (i, row) => for j in 0..T {
+                        to[i][j].vectors_mut::<S>()[v] = row[j];
                     }
-                    let line = F::output_adjoint(simd, line);
-                    for i in 0..T {
-                        middle[i][j] = line[i];
-                    }
-                }
-                for i in 0..T {
-                    let line = F::output_adjoint(simd, middle[i]);
-                    for j in 0..T {
-                        to[i][j].vectors_mut::<S>()[v] = line[j];
-                    }
-                }
+                );
             }
         },
     );
@@ -254,9 +246,9 @@ pub(super) fn overlap_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T
                     two_dimensional!(
                         simd, F::input_adjoint, T => T,
                         (i, j) => from[i][j].vectors::<S>()[v],
-                        value => {
+                        (i, row) => for j in 0..T {
                             let place = &mut to[i][j].vectors_mut::<S>()[v];
-                            *place = if i < 2 || j < 2 { simd.add_f32s(*place, value) } else { value };
+                            *place = if i < 2 || j < 2 { simd.add_f32s(*place, row[j]) } else { row[j] };
                         }
                     );
                 }
@@ -265,10 +257,10 @@ pub(super) fn overlap_tiles<S: Simd, F: Transform<M, T>, const M: usize, const T
                     two_dimensional!(
                         simd, F::input_adjoint, T => T,
                         (i, j) => from[i][j].vectors::<S>()[v],
-                        value => {
+                        (i, values) => for j in 0..T {
                             let place = &mut to[i][j].vectors_mut::<S>()[v];
                             let written = (i < 2 && row > 0) || (j < 2 && column > 0);
-                            *place = if written { simd.add_f32s(*place, value) } else { value };
+                            *place = if written { simd.add_f32s(*place, values[j]) } else { values[j] };
                         }
                     );
                 }
