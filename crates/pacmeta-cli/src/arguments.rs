@@ -91,7 +91,7 @@ pub(crate) struct Train {
     /// Print results as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress
+    /// Show neither progress nor remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -113,7 +113,7 @@ pub(crate) struct Compare {
     /// Print results as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress
+    /// Show neither progress nor remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Sweep {
     /// Print the conclusions as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress
+    /// Show neither progress nor remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -220,7 +220,7 @@ pub(crate) struct Reproduce {
     /// Print the conclusions as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress
+    /// Show neither progress nor remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

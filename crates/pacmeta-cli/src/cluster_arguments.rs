@@ -112,7 +112,7 @@ pub(crate) struct RunPiece {
     /// Try models again that failed
     #[arg(long)]
     pub(crate) retry_failed: bool,
-    /// Show no progress
+    /// Show neither progress nor remarks
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Print what was done as JSON

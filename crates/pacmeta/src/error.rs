@@ -274,8 +274,8 @@ fn diverged_head(step: usize, rate: f64) -> String {
         0 => "the parameters or features are not finite before the first inner step; lower `training.rate`"
             .to_owned(),
         step => format!(
-            "what adapts is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures, or \
-             `training.rate` if the loss grew before"
+            "what adapts is not finite after inner step {step} at rate {rate}; lower `method.rate` or the temperatures, raise \
+             `method.sigma_squared` if it is far below 1, or lower `training.rate` if the loss grew before"
         ),
     }
 }

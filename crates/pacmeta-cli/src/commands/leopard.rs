@@ -14,7 +14,7 @@ use pacmeta::{Error, Result};
 use serde_json::{Value, json};
 
 use super::scores::wrapped;
-use super::study::{earlier_plan, open_study, verdicts, write_study};
+use super::study::{ONE_TRAINING, earlier_plan, open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, print, print_json, remark, warn};
@@ -82,16 +82,16 @@ fn by_name(name: &str) -> Result<LeopardModel> {
 
 /// Trains and scores what is missing, one model after another, each on all threads.
 fn train(plan: LeopardPlan, out: &Path, verbosity: Verbosity) -> Result<()> {
+    // reading and tokenising count as well
+    let start = Instant::now();
     let bars = MultiProgress::new();
     let earlier = earlier_plan::<LeopardPlan>(out, STUDY)?;
     let shown = earlier.map_or_else(|| Ok(plan.clone()), |earlier| plan.including(&earlier))?;
     // Sentences and encoders that cannot be used are refused before anything is written.
     let study = LeopardStudy::open(plan)?;
     let folder = open_study(out, STUDY, &shown)?;
-    if verbosity == Verbosity::Normal {
-        study.remarks().iter().for_each(|note| warn(note));
-    }
-    let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
+    study.remarks().iter().for_each(|note| warn(note));
+    let (mut finished, mut outcome) = (0, Ok(()));
     for &model in &study.plan().models {
         let run = out.join(model.folder());
         let mut progress = ClassificationProgress::new(&run, verbosity, &bars);
@@ -162,7 +162,7 @@ fn conclusions(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page:
     let scored = runs.iter().find_map(|run| run.scores.as_ref());
     let tasks: Vec<&str> = scored
         .map_or(Vec::new(), |scores| scores.targets.iter().map(|target| target.name.as_str()).collect());
-    json!({ "tasks": tasks, "models": models, "claims": claims, "report": page.display().to_string() })
+    json!({ "tasks": tasks, "models": models, "claims": claims, "caveat": ONE_TRAINING, "report": page.display().to_string() })
 }
 
 fn in_words(plan: &LeopardPlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> String {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::images::train_in;
 use super::scores::wrapped;
-use super::study::{earlier_plan, open_study, verdicts, write_study};
+use super::study::{ONE_TRAINING, earlier_plan, open_study, verdicts, write_study};
 use crate::arguments::{PresetName, Reproduce, image_method};
 use crate::classification_progress::ClassificationProgress;
 use crate::output::{bold, print, print_json};
@@ -84,6 +84,8 @@ fn plan(arguments: &Reproduce) -> Result<ImagePlan> {
 
 /// Trains what is missing, one model after another, each on all threads.
 fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
+    // reading and decoding count as well
+    let start = Instant::now();
     let bars = MultiProgress::new();
     let models = plan.models();
     let first = models.first().ok_or_else(|| Error::input("the plan", "has no models"))?;
@@ -103,7 +105,7 @@ fn train(plan: &ImagePlan, out: &Path, verbosity: Verbosity) -> Result<()> {
     }
     drop(progress);
     let folder = open_study(out, STUDY, &shown)?;
-    let (start, mut finished, mut outcome) = (Instant::now(), 0, Ok(()));
+    let (mut finished, mut outcome) = (0, Ok(()));
     for model in models {
         let run = out.join(model.folder());
         let mut progress = ClassificationProgress::new(&run, verbosity, &bars);
@@ -162,7 +164,7 @@ fn conclusions(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &
             })
         })
         .collect();
-    json!({ "models": models, "settings": plan.settings, "claims": claims, "report": page.display().to_string() })
+    json!({ "models": models, "settings": plan.settings, "claims": claims, "caveat": ONE_TRAINING, "report": page.display().to_string() })
 }
 
 fn in_words(plan: &ImagePlan, runs: &[ModelRun], claims: &[ClaimRow], page: &Path) -> String {

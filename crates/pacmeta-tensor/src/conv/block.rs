@@ -22,7 +22,7 @@ use super::ahead::Ahead;
 use super::first_layer::Patch;
 use super::gemm::{accumulate, multiply};
 use super::geometry::Geometry;
-use super::pixel::{FILTERS, Pixel, Positions, Sums, lanes};
+use super::pixel::{FILTERS, Pixel, Positions, Sums, grown, lanes};
 use super::tiles::{Affine, Slope, input_tiles, output_tiles, overlap_tiles, slope_tiles};
 use super::winograd::Transform;
 use crate::simd::skinny::Begin;
@@ -63,10 +63,9 @@ impl<F> Forward<'_, F> {
         let geometry = self.geometry;
         let stride = geometry.stride();
         *self.sums = [[0.0; FILTERS]; 2];
-        self.scratch.input.resize(T * T * stride, Pixel::ZERO);
+        let points = grown(&mut self.scratch.input, T * T * stride);
         let images = self.input.len() / geometry.pixels();
         for piece in geometry.pieces(images) {
-            let points = &mut self.scratch.input[..T * T * stride];
             input_tiles::<S, F, M, T>(simd, &geometry, piece, self.input, self.affine, points);
             let count = piece.count(geometry.tiles[1]);
             let (matrices, _) = self.filters.as_chunks::<FILTERS>();
@@ -197,15 +196,13 @@ impl<F, D: Deliver> Backward<'_, F, D> {
         // the first piece overwrites what an earlier call left
         let mut begin = Begin::Zero;
         let scratch = self.scratch;
-        scratch.input.resize(T * T * stride, Pixel::ZERO);
-        scratch.output.resize(T * T * stride, Pixel::ZERO);
+        let input = grown(&mut scratch.input, T * T * stride);
+        let output = grown(&mut scratch.output, T * T * stride);
         let room = room_rows * room_columns;
-        scratch.overlap.resize(geometry.piece_images * room, Pixel::ZERO);
+        let overlap = grown(&mut scratch.overlap, geometry.piece_images * room);
         let images = self.input.len() / geometry.pixels();
         for piece in geometry.pieces(images) {
             let count = piece.count(geometry.tiles[1]);
-            let input = &mut scratch.input[..T * T * stride];
-            let output = &mut scratch.output[..T * T * stride];
             slope_tiles::<S, F, M, T>(
                 simd,
                 &geometry,
@@ -235,9 +232,8 @@ impl<F, D: Deliver> Backward<'_, F, D> {
             if piece.rows[0] > 0 {
                 // the last two rows of the piece before are the first two of this one; everything else is written anew
                 let from = geometry.piece_rows * M * room_columns;
-                scratch.overlap.copy_within(from..from + 2 * room_columns, 0);
+                overlap.copy_within(from..from + 2 * room_columns, 0);
             }
-            let overlap = &mut scratch.overlap[..geometry.piece_images * room];
             overlap_tiles::<S, F, M, T>(simd, &geometry, piece, output, overlap, [room, room_columns]);
             let last = piece.rows[1] == geometry.tiles[0];
             // row r of the room is row first + r - 1 of the image
@@ -246,7 +242,7 @@ impl<F, D: Deliver> Backward<'_, F, D> {
             for image in piece.images[0]..piece.images[1] {
                 let overlap = &overlap[(image - piece.images[0]) * room..][..room];
                 let top = first.max(1);
-                scratch.rows.resize((end - top) * geometry.width, Pixel::ZERO);
+                let rows = grown(&mut scratch.rows, (end - top) * geometry.width);
                 for row in top..end {
                     let place = image * geometry.pixels() + (row - 1) * geometry.width;
                     rectify(
@@ -254,11 +250,11 @@ impl<F, D: Deliver> Backward<'_, F, D> {
                         &overlap[(row - first) * room_columns + 1..][..geometry.width],
                         &self.input[place..][..geometry.width],
                         self.affine,
-                        &mut scratch.rows[(row - top) * geometry.width..][..geometry.width],
+                        &mut rows[(row - top) * geometry.width..][..geometry.width],
                         self.sums,
                     );
                 }
-                self.deliver.rows(simd, image, top - 1, &scratch.rows, &mut scratch.windows);
+                self.deliver.rows(simd, image, top - 1, rows, &mut scratch.windows);
             }
         }
     }

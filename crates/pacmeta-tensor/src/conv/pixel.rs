@@ -58,6 +58,14 @@ pub(super) const fn lanes<S: Simd>() -> usize {
 /// Sums over places of a filter's numbers, in double precision.
 pub(super) type Sums = [f64; FILTERS];
 
+/// The first `len` pixels of room that only ever grows. They hold what an earlier use left: clearing what is overwritten anyway takes time.
+pub(super) fn grown(room: &mut Vec<Pixel>, len: usize) -> &mut [Pixel] {
+    if room.len() < len {
+        room.resize(len, Pixel::ZERO);
+    }
+    &mut room[..len]
+}
+
 /// Cuts a buffer into the parts of groups of images.
 pub(super) fn split<'a, T>(
     buffer: &'a mut [T],

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::report::FileLink;
 use crate::training::files::{read_bounded, write_atomically};
 use crate::training::metrics::{MetricsLine, read_metrics};
+use crate::training::run_directory::last_iteration;
 
 /// The scores of a run.
 pub(crate) const SCORES: &str = "scores.json";
@@ -18,6 +19,12 @@ const MAX_BYTES: u64 = 1 << 26;
 pub(crate) fn metrics_of(folder: &Path) -> Result<Vec<MetricsLine>> {
     let metrics = folder.join("metrics.jsonl");
     if metrics.exists() { read_metrics(&metrics) } else { Ok(Vec::new()) }
+}
+
+/// Iterations that a run has made: metrics are written now and then, and a checkpoint at an interruption too.
+pub(crate) fn iterations_of(folder: &Path, metrics: &[MetricsLine]) -> u64 {
+    let logged = metrics.last().map_or(0, |line| line.iteration);
+    last_iteration(folder).map_or(logged, |kept| kept.max(logged))
 }
 
 /// A file that `pacmeta train` can make anew, if it is there.

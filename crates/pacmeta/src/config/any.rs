@@ -9,7 +9,7 @@ use super::ImageConfig;
 #[cfg(feature = "text")]
 use super::TextConfig;
 use super::data::ENVIRONMENTS;
-use super::section::none_called;
+use super::section::{none_called, table_of};
 use super::{Config, read_file, source};
 use crate::error::{Error, Result};
 
@@ -62,8 +62,9 @@ impl AnyConfig {
 const IMAGES: &str = "images";
 const TEXT: &str = "text";
 
-/// Refuses a name that no environment has. It comes first: all other keys depend on the environment.
+/// Refuses a name that no environment has, and data that are no section. It comes first: all other keys depend on the environment.
 pub(super) fn refuse_unknown_environment(table: &Table) -> Result<()> {
+    table_of(table, "data", Some("environment"))?;
     match environment(table) {
         Some(name) if !is_of_classification(table) && !ENVIRONMENTS.contains(&name) => {
             let names: Vec<&str> = ENVIRONMENTS.iter().copied().chain([IMAGES, TEXT]).collect();
@@ -142,5 +143,12 @@ mod tests {
         for part in ["data.environment", "did you mean `images`", "\"table\", \"images\", \"text\""] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn data_that_are_no_section_are_named_before_all_else() {
+        let error =
+            AnyConfig::parse("a.toml", "data = 3\n[evaluation]\ntasks = 3\n", &[]).unwrap_err().to_string();
+        assert!(error.contains("expected a section [data], found the whole number 3"), "{error}");
     }
 }

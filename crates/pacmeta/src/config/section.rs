@@ -63,6 +63,19 @@ pub(super) struct Section<'a> {
     table: Option<&'a Table>,
 }
 
+/// The table of a section, if there is one; `key` is one of its keys.
+pub(super) fn table_of<'a>(root: &'a Table, name: &str, key: Option<&str>) -> Result<Option<&'a Table>> {
+    match root.get(name) {
+        None => Ok(None),
+        Some(Value::Table(table)) => Ok(Some(table)),
+        Some(other) => {
+            let hint = format!("expected a section [{name}], found {}", described(other));
+            let example = key.map(|key| format!("; one of its keys is `{name}.{key}`"));
+            Err(Error::config(name, hint + &example.unwrap_or_default()))
+        }
+    }
+}
+
 impl<'a> Section<'a> {
     /// The keys above all sections.
     pub(super) fn root(table: &'a Table, keys: &'a [&'static str]) -> Result<Self> {
@@ -71,16 +84,7 @@ impl<'a> Section<'a> {
 
     /// The section of this name, empty if the file has none.
     pub(super) fn open(root: &'a Table, name: &'static str, keys: &'a [&'static str]) -> Result<Self> {
-        let table = match root.get(name) {
-            None => None,
-            Some(Value::Table(table)) => Some(table),
-            Some(other) => {
-                let hint = format!("expected a section [{name}], found {}", described(other));
-                let example = keys.first().map(|key| format!("; its first key is `{name}.{key}`"));
-                return Err(Error::config(name, hint + &example.unwrap_or_default()));
-            }
-        };
-        Self { name, keys, table }.checked()
+        Self { name, keys, table: table_of(root, name, keys.first().copied())? }.checked()
     }
 
     /// Refuses keys that do not exist.

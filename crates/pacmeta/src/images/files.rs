@@ -8,7 +8,7 @@ use super::experiment::ImageExperiment;
 use super::gallery::gallery;
 use super::model::ImageModel;
 use super::scores::ImageScores;
-use crate::classification::files::{SCORES, metrics_of, read_json, write_json};
+use crate::classification::files::{SCORES, iterations_of, metrics_of, read_json, write_json};
 use crate::classification::run;
 use crate::classification::{Observer, Outcome};
 use crate::config::ImageConfig;
@@ -114,8 +114,8 @@ impl ImageRunFiles {
         })
     }
 
-    /// Iterations that the metrics tell of.
+    /// Iterations that metrics or checkpoints tell of.
     pub fn iterations(&self) -> u64 {
-        self.metrics.last().map_or(0, |line| line.iteration)
+        iterations_of(&self.folder, &self.metrics)
     }
 }

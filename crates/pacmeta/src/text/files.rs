@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::evaluation::TextScores;
 use super::experiment::TextExperiment;
 use super::model::TextModel;
-use crate::classification::files::{SCORES, metrics_of, read_json, write_json};
+use crate::classification::files::{SCORES, iterations_of, metrics_of, read_json, write_json};
 use crate::classification::run;
 use crate::classification::{Observer, Outcome, Watch};
 use crate::config::TextConfig;
@@ -102,8 +102,8 @@ impl TextRunFiles {
         Ok(Self { metrics: metrics_of(folder)?, scores, folder: folder.to_path_buf(), config })
     }
 
-    /// Iterations that the metrics tell of.
+    /// Iterations that metrics or checkpoints tell of.
     pub fn iterations(&self) -> u64 {
-        self.metrics.last().map_or(0, |line| line.iteration)
+        iterations_of(&self.folder, &self.metrics)
     }
 }

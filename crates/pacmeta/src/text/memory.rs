@@ -1,7 +1,7 @@
 //! What a run needs, before it starts: an estimate of its peak against the memory that is free.
 //!
 //! The estimate counts numbers that are known to be held: parameters with gradient and moments, what the passes keep of each token and
-//! layer, what MAML and BMAML keep of each inner step, and what the scoring of held-out tasks takes besides. What it says of an iteration is at most a tenth below and an eighth above what the engine counts (the measurements are in the tests below and in
+//! layer, what MAML and BMAML keep of each inner step, and what the scoring of held-out tasks or the copy of all that a checkpoint holds takes besides. What it says of an iteration is at most a tenth below and an eighth above what the engine counts (the measurements are in the tests below and in
 //! `docs/results.md`). That adds up the most of each phase, so for MAML and BMAML it is up to a fifth above what is ever resident: a run that is let through
 //! should fit.
 
@@ -43,6 +43,8 @@ pub struct Estimate {
     pub inner: f64,
     /// Held-out tasks that are scored while all of this is held.
     pub scoring: f64,
+    /// A training state while it is written: copies of the parameters and of both moments.
+    pub checkpoint: f64,
 }
 
 impl Estimate {
@@ -78,7 +80,7 @@ impl Estimate {
             (true, WayBack::Recompute) => way_back + recorded + steps * 2.0 * adapting,
         };
         let scoring = scoring(config, prior, tokens, threads);
-        Self { parameters: 40.0 * size, passes, inner, scoring }
+        Self { parameters: 40.0 * size, passes, inner, scoring, checkpoint: 24.0 * size }
     }
 
     /// What an iteration needs.
@@ -86,9 +88,9 @@ impl Estimate {
         self.parameters + self.passes + self.inner
     }
 
-    /// The sum.
+    /// The most that a run holds at a time: no checkpoint is written while tasks are scored.
     pub fn total(&self) -> f64 {
-        self.iteration() + self.scoring
+        self.iteration() + self.scoring.max(self.checkpoint)
     }
 }
 
@@ -185,6 +187,46 @@ pub(super) fn check_states(
     }
 }
 
+/// Refuses a support whose sentences do not fit: where layers adapt, each step takes all of them through these at once.
+///
+/// # Errors
+/// When they are above the memory that may be taken.
+pub(super) fn check_support(prior: &TextPrior, sentences: usize, tokens: usize) -> Result<()> {
+    match allowed_memory() {
+        Some(allowed) => check_support_against(prior, sentences, tokens, allowed),
+        None => Ok(()),
+    }
+}
+
+fn check_support_against(prior: &TextPrior, sentences: usize, tokens: usize, allowed: f64) -> Result<()> {
+    let encoder = &prior.encoder;
+    let above = (encoder.layers - prior.threshold) as f64;
+    let size = prior.layout().map_or(0, |layout| layout.len()) as f64;
+    // the model as it was read and rounded, and what adapts
+    let parameters = 12.0 * size + TUNING_BYTES * (size - prior.shared() as f64);
+    let (hidden, wide) = (encoder.hidden as f64, encoder.intermediate as f64);
+    let of_layer = 4.0 * (7.0 * hidden + wide);
+    let of_token = of_layer * (above + ADAPTING_ROOMS) + 4.0 * hidden;
+    let needed = parameters + of_token * tokens as f64;
+    if prior.only_head_adapts() || needed <= allowed {
+        return Ok(());
+    }
+    let fitting = (allowed - parameters) / (needed - parameters) * sentences as f64;
+    let advice = match fitting {
+        fitting if fitting >= 2.0 => format!("about {} such sentences would fit", fitting as u64),
+        _ => "use a machine with more memory".to_owned(),
+    };
+    let message = format!(
+        "to adapt to {sentences} sentences of {tokens} tokens in all would take about {:.1} GB, since {above} layers adapt to all of them at \
+         once, and {:.1} GB may be taken, nine tenths of what is free; {advice}, or meta-train with `prior.threshold = {}`, where only the \
+         head adapts",
+        needed / 1e9,
+        allowed / 1e9,
+        encoder.layers
+    );
+    Err(Error::input("memory", message))
+}
+
 /// Refuses a run that would not fit, with what would.
 ///
 /// # Errors
@@ -217,12 +259,13 @@ fn check_against(
         Some(changes) => format!("{} together would fit", changes.join(", ")),
     };
     let message = format!(
-        "the run would need about {:.1} GB (parameters {:.1}, passes {:.1}, inner steps {:.1}, scoring {:.1}) and {:.1} GB are free, of which nine tenths may be taken; {advice}",
+        "the run would need about {:.1} GB (parameters {:.1}, passes {:.1}, inner steps {:.1}, and scoring {:.1} or a checkpoint {:.1}) and {:.1} GB are free, of which nine tenths may be taken; {advice}",
         gigabytes(estimate.total()),
         gigabytes(estimate.parameters),
         gigabytes(estimate.passes),
         gigabytes(estimate.inner),
         gigabytes(estimate.scoring),
+        gigabytes(estimate.checkpoint),
         gigabytes(free)
     );
     Err(Error::input("memory", message))
@@ -404,6 +447,23 @@ mod tests {
         }
         let message = check(bert("pacmaml", 6, 50, ""), 1, 1e9).unwrap_err();
         assert!(message.contains("a smaller model"), "{message}");
+    }
+
+    #[test]
+    fn supports_that_do_not_fit_are_refused_where_layers_adapt() {
+        let check = |threshold: usize, sentences: usize| {
+            let (_, prior) = bert("pacmaml", threshold, 1, "");
+            check_support_against(&prior, sentences, 64 * sentences, 20e9).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(12, 1_000_000), Ok(()));
+        assert_eq!(check(0, 16), Ok(()));
+        let message = check(0, 5000).unwrap_err();
+        assert!(message.contains("5000 sentences of 320000 tokens"), "{message}");
+        let (_, advice) = message.split_once("about ").unwrap();
+        let (_, advice) = advice.split_once("; about ").unwrap();
+        let fitting: usize = advice.split(' ').next().unwrap().parse().unwrap();
+        assert_eq!(check(0, fitting), Ok(()), "the advice, followed, fits: {message}");
+        assert!(check(0, fitting + fitting / 10).is_err());
     }
 
     #[test]

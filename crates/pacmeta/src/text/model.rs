@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::adaptation::{FewShot, FineTuning};
+use super::memory;
 use super::prior::TextPrior;
 use crate::classification::descent::rounded;
 use crate::classification::metadata::{self, Metadata};
@@ -125,6 +126,7 @@ impl TextModel {
         }
         let (tokens, cut) = self.tokens(support.sentences, support.labels)?;
         let (query_tokens, query_cut) = self.tokens(queries, &vec![0; queries.len()])?;
+        memory::check_support(&self.prior, tokens.len(), tokens.ids.len())?;
         let single = self.rounded();
         let model = FewShot::new(&self.prior, &single)?;
         let mut room = EncoderRoom::new();

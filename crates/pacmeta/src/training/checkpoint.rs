@@ -16,8 +16,9 @@ use std::path::Path;
 use pacmeta_tensor::{ParameterLayout, Parameters};
 use serde_json::Value;
 
+use self::safetensors_file::Encoding;
 use crate::error::{Error, Result};
-use crate::training::files::{read_bounded, write_atomically};
+use crate::training::files::read_bounded;
 
 pub use training_state::TrainingState;
 pub(super) use training_state::{Verdict, judge};
@@ -140,7 +141,7 @@ impl Checkpoint {
     /// When two tensors share a name, a shape does not match its values, a value is not finite in the chosen precision,
     /// or the metadata is not a JSON object.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        self.to_bytes_for("checkpoint")
+        self.encoded("checkpoint", |encoding| Ok(encoding.to_bytes()))
     }
 
     /// Writes the file, as a whole or not at all.
@@ -149,7 +150,7 @@ impl Checkpoint {
     /// As [`Checkpoint::to_bytes`], and when the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        write_atomically(path, &self.to_bytes_for(&path.display().to_string())?)
+        self.encoded(&path.display().to_string(), |encoding| encoding.write_to(path))
     }
 
     /// The tensor of that name.
@@ -195,14 +196,15 @@ impl Checkpoint {
         format!("{:08x}", training_state::append_tensors(0, &tensors, self.precision))
     }
 
-    fn to_bytes_for(&self, origin: &str) -> Result<Vec<u8>> {
+    /// What `use_it` makes of the tensors that can be written.
+    fn encoded<T>(&self, origin: &str, use_it: impl FnOnce(Encoding<'_>) -> Result<T>) -> Result<T> {
         let mut metadata = self.metadata.clone();
         if let Some(Value::Object(object)) = &mut metadata {
             object.insert(CHECKSUM.into(), self.checksum().into());
         }
         let metadata = metadata.map(|metadata| metadata_text(origin, metadata)).transpose()?;
         let tensors: Vec<_> = self.tensors.iter().map(Into::into).collect();
-        safetensors_file::encode(origin, &tensors, self.precision, metadata)
+        use_it(safetensors_file::encode(origin, &tensors, self.precision, metadata)?)
     }
 }
 

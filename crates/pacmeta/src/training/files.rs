@@ -22,14 +22,18 @@ const TEMPORARY_SUFFIX: &str = ".tmp";
 /// When the folder does not exist or cannot be written, or the disk is full. The previous content is then untouched.
 pub fn write_atomically(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    write_or_io_error(path, bytes).map_err(|source| Error::io("write", path, source))
+    write_in_parts(path, |file| file.write_all(bytes)).map_err(|source| Error::io("write", path, source))
 }
 
-fn write_or_io_error(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Like [`write_atomically`], for what is made while it is written: large files never lie in memory as a whole.
+///
+/// # Errors
+/// As [`write_atomically`], and those of `write`.
+pub(crate) fn write_in_parts(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(existing) if existing.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Ok(existing) if !existing.is_file() => {
-            return fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+            return write(&mut fs::OpenOptions::new().write(true).open(path)?);
         }
         _ => {}
     }
@@ -41,7 +45,7 @@ fn write_or_io_error(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = folder_of(&target);
     let mut temporary = new_temporary(&folder)?;
     // To the file itself: errors of the temporary end with its path, which means nothing to anybody.
-    temporary.as_file_mut().write_all(bytes)?;
+    write(temporary.as_file_mut())?;
     temporary.as_file().sync_all()?;
     temporary.persist(&target).map_err(|failure| failure.error)?;
     sync_folder(&folder)

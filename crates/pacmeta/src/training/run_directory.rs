@@ -338,15 +338,23 @@ impl RunDirectory {
 
     /// The iterations of the stored training states, newest first.
     fn stored_iterations(&self) -> Result<Vec<u64>> {
-        let folder = self.checkpoints_path();
-        if !folder.exists() {
-            return Ok(Vec::new());
-        }
-        let mut iterations: Vec<u64> =
-            file_names(&folder)?.iter().filter_map(|name| iteration_of(name)).collect();
-        iterations.sort_unstable_by(|left, right| right.cmp(left));
-        Ok(iterations)
+        stored_iterations(&self.checkpoints_path())
     }
+}
+
+/// The iteration of the newest training state in the folder of a run, whole or not; 0 if there is none.
+#[cfg(any(feature = "images", feature = "text"))]
+pub(crate) fn last_iteration(run: &Path) -> Result<u64> {
+    Ok(stored_iterations(&run.join(CHECKPOINTS))?.first().copied().unwrap_or(0))
+}
+
+fn stored_iterations(folder: &Path) -> Result<Vec<u64>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut iterations: Vec<u64> = file_names(folder)?.iter().filter_map(|name| iteration_of(name)).collect();
+    iterations.sort_unstable_by(|left, right| right.cmp(left));
+    Ok(iterations)
 }
 
 fn state_name(iteration: u64) -> String {

@@ -9,7 +9,7 @@ use super::{Block, Buffers, Plan, Tile, add_in_order, give_scratch, gram_row, ta
 use crate::conv::block::{Backward, Deliver, WithTiles, rectify};
 use crate::conv::filters::FilterGradient;
 use crate::conv::first_layer::{AddTaken, Padded, Patch};
-use crate::conv::pixel::{FILTERS, Pixel, Sums, split};
+use crate::conv::pixel::{FILTERS, Pixel, Sums, grown, split};
 use crate::conv::tiles::{Affine, Slope};
 use crate::conv::winograd::{Four, Six, Three};
 
@@ -123,7 +123,7 @@ impl Plan {
         work.into_par_iter().with_max_len(1).for_each(|((((group, gradient), first), delivered), sums)| {
             let mut scratch = take_scratch(pool);
             let slope = if group.end <= counted { &own } else { &others };
-            gradient.resize(points * FILTERS, Pixel::ZERO);
+            let gradient = grown(gradient, points * FILTERS);
             let here = group.start * pixels..group.end * pixels;
             let after = group.start * pooled..group.end * pooled;
             macro_rules! run {
@@ -138,7 +138,7 @@ impl Plan {
                         positions: &block.positions[after.clone()],
                         slope,
                         slopes: &block.slopes[after],
-                        gradient: &mut gradient[..points * FILTERS],
+                        gradient,
                         sums,
                         deliver: $deliver,
                         scratch: &mut scratch,
@@ -169,12 +169,11 @@ impl Plan {
             }
             give_scratch(pool, scratch);
         });
-        let gradients = &buffers.gradients;
-        buffers.gradient.resize(points * FILTERS, Pixel::ZERO);
-        buffers.gradient.par_chunks_mut(FILTERS).enumerate().for_each(|(point, rows)| {
+        let (sum, others) = buffers.gradients.split_at_mut(1);
+        let sum = &mut sum[0][..points * FILTERS];
+        sum.par_chunks_mut(FILTERS).enumerate().for_each(|(point, rows)| {
             for (row, sum) in rows.iter_mut().enumerate() {
-                *sum = gradients[0][point * FILTERS + row];
-                for gradient in &gradients[1..] {
+                for gradient in others.iter() {
                     let from = &gradient[point * FILTERS + row].0;
                     sum.0.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
                 }
@@ -184,7 +183,7 @@ impl Plan {
             ($transform:ty, $m:literal, $t:literal) => {
                 arch.dispatch(FilterGradient::<$transform, $m, $t> {
                     transform: PhantomData,
-                    points: &buffers.gradient,
+                    points: sum,
                     signs: &block.signs,
                     gradient: weight_gradient,
                 })

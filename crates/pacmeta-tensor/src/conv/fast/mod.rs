@@ -91,7 +91,6 @@ pub(super) struct Buffers {
     features: Vec<f32>,
     /// Of each group: sums of V' Y at the points of a block's tiles.
     gradients: Vec<Vec<Pixel>>,
-    gradient: Vec<Pixel>,
     first_gradients: Vec<[Patch; FILTERS]>,
     scratch: Mutex<Vec<Scratch>>,
 }

@@ -49,7 +49,10 @@ impl Plan {
             SplitFile::None => {
                 let mut classes = by_folder(options, listing)?;
                 if matches!(options.split, SplitChoice::Automatic(_)) {
-                    notes.extend(part_folders::divide(&options.path, &mut classes)?);
+                    match part_folders::divide(&options.path, &mut classes)? {
+                        Some(note) => notes.push(note),
+                        None => listing.refuse_hidden_splits()?,
+                    }
                 }
                 classes
             }
@@ -104,7 +107,9 @@ impl SplitFile {
     fn choose(options: &ImageOptions) -> Result<Self> {
         match &options.split {
             SplitChoice::Whole | SplitChoice::Made(_) => Ok(Self::None),
-            SplitChoice::Automatic(_) => Self::within(&options.path),
+            SplitChoice::Automatic(_) if options.path.is_dir() => Self::within(&options.path),
+            // beside a zip file
+            SplitChoice::Automatic(_) => Self::within(options.path.parent().unwrap_or(Path::new(""))),
             SplitChoice::Path(path) if path.is_dir() => match Self::within(path)? {
                 Self::None => Err(Error::input(
                     path.display(),
@@ -190,8 +195,11 @@ fn by_split(
     }
     if !others.is_empty() {
         let names = listed(others.iter().map(String::as_str));
-        let count = others.len();
-        notes.push(format!("{count} classes of the data are not in the split and left out: {names}"));
+        let (classes, are) = match others.len() {
+            1 => ("1 class".to_owned(), "is"),
+            count => (format!("{count} classes"), "are"),
+        };
+        notes.push(format!("{classes} of the data {are} not in the split and left out: {names}"));
     }
     Ok(named)
 }

@@ -118,6 +118,8 @@ pub(super) struct Listing {
     others: BTreeMap<String, usize>,
     /// Folders without a picture, in them or below.
     bare: Vec<String>,
+    /// Files of the names of split files where none is looked for: inside of zip files, and further inside.
+    hidden_splits: Vec<String>,
 }
 
 /// Zip files that a thread has open.
@@ -133,6 +135,7 @@ impl Listing {
             archives: Vec::new(),
             others: BTreeMap::new(),
             bare: Vec::new(),
+            hidden_splits: Vec::new(),
         };
         let kind = fs::metadata(root).map_err(|source| Error::reading(root, source, wanted.expected()))?;
         let name = root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -194,11 +197,29 @@ impl Listing {
         Ok(())
     }
 
-    /// Counts a file that is no picture.
-    pub(super) fn pass_over(&mut self, name: &str) {
+    /// Counts a file that is no picture; `place` says where it lies.
+    pub(super) fn pass_over(&mut self, name: &str, place: impl FnOnce() -> String) {
         if !is_hidden(name) {
             *self.others.entry(ending(name)).or_default() += 1;
         }
+        if SPLIT_FILES.contains(&name) {
+            self.hidden_splits.push(place());
+        }
+    }
+
+    /// Refuses files that may say which classes are for what, and lie where they are not looked for.
+    pub(super) fn refuse_hidden_splits(&self) -> Result<()> {
+        let [first, others @ ..] = &*self.hidden_splits else { return Ok(()) };
+        let more = match others.len() {
+            0 => String::new(),
+            count => format!(" (and {count} more)"),
+        };
+        let message = format!(
+            "{first}{more} may say which classes are for what, and would not be read: split files are looked for beside the classes or \
+             the zip file only. Choose the folder with it (`data.path` or `--data`), put it beside the zip file, or name it as \
+             `data.split`; if it is no such file, rename it"
+        );
+        Err(Error::input(self.root.display(), message))
     }
 
     /// How many pictures, and folders without one, there are so far.
@@ -271,7 +292,7 @@ impl Listing {
                 continue;
             }
             if !is_picture(name) {
-                self.pass_over(name);
+                self.pass_over(name, || format!("{}, entry {}", path.display(), quoted(&full)));
                 continue;
             }
             if entry.is_symlink() {

@@ -48,7 +48,7 @@ impl Walk<'_> {
             let is_archive = kind.is_file() && ending(&shown) == "zip";
             if !(kind.is_dir() || is_archive || (kind.is_file() && is_picture(&shown))) {
                 if !(class.is_empty() && SPLIT_FILES.contains(&&*shown)) {
-                    self.listing.pass_over(&shown);
+                    self.listing.pass_over(&shown, || path.display().to_string());
                 }
                 continue;
             }

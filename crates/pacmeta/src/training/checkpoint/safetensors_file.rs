@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
@@ -15,6 +17,7 @@ use serde_json::Value;
 
 use super::{Checkpoint, NamedTensor, Precision};
 use crate::error::{Error, Result, json_in_words};
+use crate::training::files::write_in_parts;
 
 pub(crate) const PREFIX: usize = 8;
 /// The limit of the reference implementation.
@@ -226,13 +229,46 @@ impl<'a> From<&'a NamedTensor> for TensorReference<'a> {
     }
 }
 
-/// Writes tensors in the given order.
-pub(super) fn encode(
+/// Tensors that can be written.
+pub(super) struct Encoding<'a> {
+    tensors: &'a [TensorReference<'a>],
+    precision: Precision,
+    /// The length of the header, and the header.
+    head: Vec<u8>,
+    data_length: usize,
+}
+
+impl Encoding<'_> {
+    /// The bytes of the file.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.head.len() + self.data_length);
+        // Only files fail.
+        let _ = self.write(&mut bytes);
+        bytes
+    }
+
+    /// Writes the file, some numbers at a time.
+    pub(super) fn write(&self, file: &mut impl Write) -> io::Result<()> {
+        file.write_all(&self.head)?;
+        self.tensors.iter().try_for_each(|tensor| match self.precision {
+            Precision::F32 => write_values(file, tensor.values, |value| (value as f32).to_le_bytes()),
+            Precision::F64 => write_values(file, tensor.values, f64::to_le_bytes),
+        })
+    }
+
+    /// Writes the file, as a whole or not at all.
+    pub(super) fn write_to(&self, path: &Path) -> Result<()> {
+        write_in_parts(path, |file| self.write(file)).map_err(|source| Error::io("write", path, source))
+    }
+}
+
+/// Tensors to be written in the given order.
+pub(super) fn encode<'a>(
     origin: &str,
-    tensors: &[TensorReference<'_>],
+    tensors: &'a [TensorReference<'a>],
     precision: Precision,
     metadata: Option<String>,
-) -> Result<Vec<u8>> {
+) -> Result<Encoding<'a>> {
     let (dtype, width) = match precision {
         Precision::F32 => (Dtype::F32, 4),
         Precision::F64 => (Dtype::F64, 8),
@@ -249,6 +285,11 @@ pub(super) fn encode(
             return refuse(format!("shape {:?} does not match {} values", tensor.shape, tensor.values.len()));
         }
         check_finite(origin, &tensor.name, tensor.values)?;
+        let too_large = |value: &f64| precision == Precision::F32 && !(*value as f32).is_finite();
+        if let Some(index) = tensor.values.iter().position(too_large) {
+            let value = tensor.values[index];
+            return refuse(format!("value {index} is {value:e}, beyond the range of f32; store f64"));
+        }
         let end = offset + width * tensor.values.len();
         let info = TensorInfo { dtype, shape: tensor.shape.to_vec(), data_offsets: (offset, end) };
         infos.push((tensor.name.to_string(), info));
@@ -263,34 +304,26 @@ pub(super) fn encode(
         return Err(unwritable(&format!("its header exceeds {MAX_HEADER} bytes")));
     }
 
-    let mut bytes = Vec::with_capacity(PREFIX + header.len() + offset);
-    bytes.extend((header.len() as u64).to_le_bytes());
-    bytes.extend(header);
-    for tensor in tensors {
-        match precision {
-            Precision::F32 => {
-                if let Some(index) = tensor.values.iter().position(|&value| !(value as f32).is_finite()) {
-                    let message = format!(
-                        "value {index} is {:e}, beyond the range of f32; store f64",
-                        tensor.values[index]
-                    );
-                    return Err(refuse_tensor(origin, &tensor.name, message));
-                }
-                append(&mut bytes, tensor.values, |value| (value as f32).to_le_bytes());
-            }
-            Precision::F64 => append(&mut bytes, tensor.values, f64::to_le_bytes),
-        }
-    }
-    Ok(bytes)
+    let head = [&(header.len() as u64).to_le_bytes()[..], &header].concat();
+    Ok(Encoding { tensors, precision, head, data_length: offset })
 }
 
-/// Appends every value as `WIDTH` bytes.
-fn append<const WIDTH: usize>(bytes: &mut Vec<u8>, values: &[f64], encode: impl Fn(f64) -> [u8; WIDTH]) {
-    let start = bytes.len();
-    bytes.resize(start + WIDTH * values.len(), 0);
-    for (place, &value) in bytes[start..].as_chunks_mut().0.iter_mut().zip(values) {
-        *place = encode(value);
+/// Numbers that are encoded before they are written.
+const AT_ONCE: usize = 1 << 14;
+
+/// Writes every value as `WIDTH` bytes.
+fn write_values<const WIDTH: usize>(
+    file: &mut impl Write,
+    values: &[f64],
+    encode: impl Fn(f64) -> [u8; WIDTH],
+) -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(WIDTH * values.len().min(AT_ONCE));
+    for values in values.chunks(AT_ONCE) {
+        bytes.clear();
+        values.iter().for_each(|&value| bytes.extend(encode(value)));
+        file.write_all(&bytes)?;
     }
+    Ok(())
 }
 
 fn refuse_tensor(origin: &str, name: &str, message: String) -> Error {

@@ -15,10 +15,10 @@ use pacmeta_tensor::Parameters;
 use pacmeta_tensor::simd::instructions;
 use serde_json::{Map, Value};
 
-use super::safetensors_file::{self, TensorReference};
+use super::safetensors_file::{self, Encoding, TensorReference};
 use super::{Checkpoint, MAX_BYTES, NamedTensor, Precision, canonical, check_format, metadata_text};
 use crate::error::{Error, Result};
-use crate::training::files::{read_bounded, write_atomically};
+use crate::training::files::read_bounded;
 use crate::training::optimiser::Optimiser;
 
 const PARAMETERS: &str = "parameters.";
@@ -107,6 +107,11 @@ impl TrainingState {
     /// # Errors
     /// When names occur twice, a shape does not match its values or a value is not finite.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.encoded(|encoding| Ok(encoding.to_bytes()))
+    }
+
+    /// What `use_it` makes of the tensors that can be written.
+    fn encoded<T>(&self, use_it: impl FnOnce(Encoding<'_>) -> Result<T>) -> Result<T> {
         let parameters = self.parameters.iter().map(|tensor| TensorReference {
             name: format!("{PARAMETERS}{}", tensor.name).into(),
             ..tensor.into()
@@ -133,7 +138,7 @@ impl TrainingState {
         let precision = if narrow { Precision::F32 } else { Precision::F64 };
         let origin = "training state";
         let metadata = metadata_text(origin, serde_json::json!({ "training": training }))?;
-        safetensors_file::encode(origin, &tensors, precision, Some(metadata))
+        use_it(safetensors_file::encode(origin, &tensors, precision, Some(metadata))?)
     }
 
     /// Writes the file, as a whole or not at all.
@@ -141,7 +146,7 @@ impl TrainingState {
     /// # Errors
     /// As [`TrainingState::to_bytes`], and when the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        write_atomically(path, &self.to_bytes()?)
+        self.encoded(|encoding| encoding.write_to(path.as_ref()))
     }
 
     /// Reads and verifies a file.

@@ -230,6 +230,8 @@ fn as_many_checkpoints_are_kept_as_wanted_and_later_ones_go() {
         run.save_state(&TrainingState { iteration, ..TrainingState::default() }, &metrics).unwrap();
     }
     assert_eq!(run.stored_iterations().unwrap(), [6, 5, 4]);
+    #[cfg(any(feature = "images", feature = "text"))]
+    assert_eq!((last_iteration(folder.path()).unwrap(), last_iteration(Path::new("none")).unwrap()), (6, 0));
     assert!(run.checkpoints_path().join("iteration-5.safetensors").exists());
     assert_eq!(iteration_of(&state_name(123_456_789_012)), Some(123_456_789_012));
 }

@@ -62,8 +62,8 @@ fn folders_called_after_parts_divide_the_classes() {
             ]
         );
         // The file that a run leaves says the same about the same folders.
-        put(place.path(), "split.csv", opened.splits.to_csv(&opened.set).as_bytes());
-        let split = SplitChoice::Path(place.path().join("split.csv"));
+        put(place.path(), "run/split.csv", opened.splits.to_csv(&opened.set).as_bytes());
+        let split = SplitChoice::Path(place.path().join("run/split.csv"));
         let again = open_images(&ImageOptions { split, ..options(path) }, &mut ()).unwrap();
         assert_eq!((again.splits, again.set.checksum()), (opened.splits, opened.set.checksum()));
     }
@@ -136,4 +136,40 @@ fn lists_without_validation_are_lists_and_a_single_one_is_refused() {
         parts(&find_images(&options(folder.path())).unwrap()),
         [["cat"], ["dog"], ["emu"]].map(|x| x.to_vec())
     );
+}
+
+#[test]
+fn a_split_file_beside_a_zip_file_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = png(6, 1);
+    let zip = folder.path().join("pets.zip");
+    pack(&zip, &[("cat/a.png", &picture), ("dog/a.png", &picture), ("emu/a.png", &picture)]);
+    put(folder.path(), "split.csv", b"class,split\ncat,test\ndog,train\nemu,val\n");
+    let found = find_images(&options(&zip)).unwrap();
+    assert_eq!(parts(&found), [vec!["dog"], vec!["emu"], vec!["cat"]]);
+}
+
+#[test]
+fn split_files_that_would_not_be_read_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = png(6, 1);
+    let zip = folder.path().join("pets.zip");
+    pack(
+        &zip,
+        &[("cat/a.png", &picture), ("dog/a.png", &picture), ("split.csv", b"class,split\ncat,test\n")],
+    );
+    let message = problem(&zip);
+    assert!(message.contains("pets.zip, entry `split.csv` may say which classes are for what"), "{message}");
+    std::fs::remove_file(&zip).unwrap();
+    for name in ["pets/cat/a.png", "pets/dog/a.png"] {
+        put(folder.path(), name, &picture);
+    }
+    put(folder.path(), "pets/train.csv", b"filename,label\na.png,cat\n");
+    put(folder.path(), "pets/test.csv", b"filename,label\na.png,dog\n");
+    let message = problem(folder.path());
+    assert!(message.contains("test.csv (and 1 more) may say"), "{message}");
+    assert!(message.contains("Choose the folder with it (`data.path` or `--data`)"), "{message}");
+    // who names or wants no split is not asked
+    let whole = ImageOptions { split: SplitChoice::Whole, ..options(folder.path()) };
+    assert!(find_images(&whole).is_ok());
 }

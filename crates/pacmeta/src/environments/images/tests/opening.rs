@@ -108,7 +108,7 @@ fn a_split_file_in_the_folder_is_found_and_leaves_classes_out() {
     assert_eq!(opened.set.classes()[0].display_name, "cat");
     assert_eq!(opened.set.pixels(3), [20; 36], "emu's first picture follows cat's three");
     assert!(
-        opened.notes[1].contains("1 classes of the data are not in the split and left out: `dog`"),
+        opened.notes[1].contains("1 class of the data is not in the split and left out: `dog`"),
         "{:?}",
         opened.notes
     );
