@@ -15,7 +15,22 @@ pub fn free_memory() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let free = line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0;
-    Some(free.min(left_of_limit().unwrap_or(f64::INFINITY)))
+    let limits = [left_of_limit(), left_of_addresses()];
+    Some(limits.into_iter().flatten().fold(free, f64::min))
+}
+
+/// What the limit of this process's addresses (`ulimit -v`, which some queues of jobs set) leaves, if there is one.
+fn left_of_addresses() -> Option<f64> {
+    let of_process = |name: &str| std::fs::read_to_string(Path::new("/proc/self").join(name)).ok();
+    left_of_address_limit(&of_process("limits")?, &of_process("statm")?)
+}
+
+/// The same by `/proc/self/limits` and `/proc/self/statm`, whose first number is the size in pages of 4 KiB.
+fn left_of_address_limit(limits: &str, sizes: &str) -> Option<f64> {
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit = limit.split_whitespace().next()?.parse::<f64>().ok()?;
+    let used = sizes.split_whitespace().next()?.parse::<f64>().ok()? * 4096.0;
+    Some((limit - used).max(0.0))
 }
 
 /// What the memory limits of this process's control groups (version 2) leave, if there are any.
@@ -44,6 +59,18 @@ fn left_in_groups(root: &Path, own: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_addresses_counts() {
+        let limits = |soft: &str| {
+            format!(
+                "Limit  Soft Limit  Hard Limit  Units\nMax cpu time  unlimited  unlimited  seconds\nMax address space  {soft}  unlimited  bytes\n"
+            )
+        };
+        assert_eq!(left_of_address_limit(&limits("unlimited"), "25 3 1"), None);
+        assert_eq!(left_of_address_limit(&limits("1024000"), "25 3 1"), Some(921_600.0));
+        assert_eq!(left_of_address_limit(&limits("4096"), "25 3 1"), Some(0.0));
+    }
 
     #[test]
     fn the_narrowest_limit_above_a_process_counts() {
