@@ -4,8 +4,8 @@
 
 Needs PyTorch and cargo. Prints, for each method and size of tasks, the largest relative difference of a tensor's gradient from PyTorch's
 in double precision, pacmeta's and PyTorch's own in single precision (decisions of rectifiers and pools that fall differently make both
-larger than rounding), the ratio of the fastest repeats, the ratio of memory, and what PACMAML costs beside FOMAML. Fails when a gradient
-of pacmeta differs by more than FARTHEST times what PyTorch's differs by, and by more than FLIPPED.
+larger than rounding), the ratio of the fastest repeats, the ratio of memory, and what PACMAML costs beside FOMAML. Fails at its end when a
+gradient of pacmeta differs by more than FARTHEST times what PyTorch's differs by.
 """
 
 import argparse
@@ -19,9 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = ["fomaml", "maml", "pacmaml"]
 FARTHEST = 2.0
-# What a decision of a pool or rectifier that falls otherwise in single precision costs: up to this between PyTorch's own two layouts. Which
-# program has one in a given draw is chance.
-FLIPPED = 1e-2
 
 
 def run(command: list) -> dict:
@@ -38,6 +35,7 @@ def main() -> None:
     subprocess.run(["cargo", "build", "--quiet", "--release", "-p", "pacmeta-cli"], cwd=ROOT, check=True)
     binary = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "pacmeta"
     script = Path(__file__).with_name("torch_anil.py")
+    too_far = []
     with tempfile.TemporaryDirectory() as folder:
         for examples in arguments.examples:
             fastest = {}
@@ -49,8 +47,8 @@ def main() -> None:
                 theirs = [sys.executable, script, file, "--threads", arguments.threads]
                 compared = run([*theirs, "--what", "compare"])
                 difference, rounding = compared["largest_relative_difference"], compared["of_single_precision"]
-                if not difference <= max(FARTHEST * rounding, FLIPPED):
-                    sys.exit(f"{method}, m = {examples}: gradients differ by {difference:.1e}, PyTorch's by {rounding:.1e}")
+                if not difference <= FARTHEST * rounding:
+                    too_far.append(f"{method}, m = {examples}: gradients differ by {difference:.1e}, PyTorch's by {rounding:.1e}")
                 us, them = [], []
                 for _ in range(arguments.rounds):
                     us.append(run(ours))
@@ -64,6 +62,8 @@ def main() -> None:
                     flush=True,
                 )
             print(f"pacmaml / fomaml, m = {examples}: {fastest['pacmaml'] / fastest['fomaml']:.2f}", flush=True)
+    if too_far:
+        sys.exit("\n".join(too_far))
 
 
 if __name__ == "__main__":

@@ -27,9 +27,6 @@ pub(super) fn model_of(run: &Path) -> Result<Option<TextModel>> {
 }
 
 /// The model with the steps that the command asks for.
-/// The largest rate of which nothing is said: Adam moves every weight by about the rate, and those of a network are below 1.
-const LARGEST_RATE: f64 = 0.1;
-
 fn tuned(model: TextModel, arguments: &Adapt) -> TextModel {
     let FineTuning { steps, rate } = model.tuning();
     let steps = arguments.steps.map_or(steps, |steps| steps as usize);
@@ -97,12 +94,8 @@ pub(super) fn run(model: TextModel, arguments: &Adapt) -> Result<()> {
         );
         return Err(Error::input_at(query.display(), format!("line {line}"), message));
     }
-    let FineTuning { rate, .. } = model.tuning();
-    if rate > LARGEST_RATE {
-        warn(&format!(
-            "steps of rate {rate} move every weight by about as much, and make predictions sure whatever they are worth; most take 0.00001 to \
-             0.01 (--rate)"
-        ));
+    if let Some(remark) = model.remark_on_rate() {
+        warn(&remark);
     }
     let classified = model.classify(support, &queries.sentences)?;
     let files = [&arguments.support, query].map(|path| path.display());

@@ -84,12 +84,11 @@ pub(super) fn write_study(folder: &Path, numbers: Vec<NumbersFile>, report: &Stu
     Ok(page)
 }
 
-/// Verdicts on claims, and where the page is: how what a study says ends.
 /// What verdicts on single models leave out: beside them wherever they are told.
 pub(super) const ONE_TRAINING: &str = "There is one model of each kind: another training run, even one that differs by rounding alone, may turn a verdict on small \
      differences around.";
 
-/// The verdicts on the paper's claims, one model of each kind, and where the page is.
+/// Verdicts on claims, one model of each kind, and where the page is: how what a study says ends.
 pub(super) fn verdicts(claims: &[ClaimRow], page: &Path) -> String {
     let mut text = match claims {
         [] => String::new(),

@@ -14,6 +14,7 @@ use super::memory;
 use super::prior::TextPrior;
 use crate::classification::descent::rounded;
 use crate::classification::metadata::{self, Metadata};
+use crate::classification::rates;
 use crate::environments::text::{Sentences, TokenSet, Tokeniser};
 use crate::error::{Error, Result};
 use crate::training::checkpoint::Checkpoint;
@@ -99,6 +100,11 @@ impl TextModel {
     /// How it adapts to a new task.
     pub fn tuning(&self) -> FineTuning {
         self.tuning
+    }
+
+    /// What the user should know of the rate at which it adapts.
+    pub fn remark_on_rate(&self) -> Option<String> {
+        rates::of_adaptation(self.tuning.rate)
     }
 
     /// The same with other steps on a new task.
